@@ -1,1 +1,3 @@
-"""From bytes of the wire to columns, without a Python object for a message: CloudEvents attributes, and messages of Iggy."""
+"""Decode wire bytes straight into columns, without a Python object per message: CloudEvents attributes, Iggy messages,
+and stored batches of a stream.
+"""

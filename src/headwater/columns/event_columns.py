@@ -1,21 +1,20 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""CloudEvents columns from decoded rows: from header blocks and payloads to column buffers, without objects per row.
+"""Decode header blocks and payloads of decoded rows into CloudEvents columns, without a Python object per row.
 
     header block ─▶ lines ─▶ mode ─┬─ binary ──────▶ ce- headers, percent-decoded ─┐
                                    └─ structured ──▶ members of the JSON object ───┴─▶ columns     or ce_error
 
-What an event is, `headwater.cloudevents.from_nats` says, and it has the last word here too. `scan` takes a row in the
-form that senders write: plain header lines, values that need at most percent-decoding, JSON without escapes in the
-attributes. It accepts nothing that the reference refuses, reads nothing otherwise, and refuses nothing for itself but
-"not a CloudEvent". Any other row is rolled back and goes through the reference whole, so the rule that a bad event
-breaks and the words for it are the reference's.
+`headwater.cloudevents.from_nats` is the reference: it defines what an event is. `scan` handles only the form that most
+senders write: plain header lines, values that need at most percent-decoding, and JSON attributes without escapes. It
+accepts nothing that the reference rejects, and it rejects only messages without any sign of a CloudEvent. Every other
+row is rolled back and decoded by the reference, so all other errors and rules in `ce_error` are the reference's.
 
-The decoder lies in a room above `wire` and `cloudevents` because it needs the columns of the one and the rules of the
-other, which know nothing of each other.
+This module sits above `wire` and `cloudevents` because it needs the columns of the first and the rules of the second,
+and neither of them may import the other.
 
-A null needs no bit where an empty value means null: core attributes are never empty. `data` has bits, because data may
-be there and empty; in binary mode it *is* the payload, so while no row of a batch says otherwise the payload's buffers
-serve for both columns. Interpreted, the reference alone is faster than this scan, so `scans` is off then.
+Core attributes need no validity bits: they are never empty, so an empty value means null. `data` has validity bits
+because it may be present and empty. In binary mode `data` is the payload; while this is true of every row in a batch,
+both columns share the payload's buffers. Interpreted, the reference alone is faster than this scan, so `scans` is off.
 """
 
 from array import array
@@ -65,15 +64,15 @@ TIME = 5
 CONTENT_TYPE = 6
 REQUIRED = 0b1111  # the first four
 PREFIX = b"NATS/1.0\r\n"
-MOST_ATTRIBUTES = 32  # in one block; more is for the reference
+MOST_ATTRIBUTES = 32  # per header block; the reference reads longer ones
 MEDIA_TYPE = b"application/cloudevents"
-MODE_WINDOW = 64  # bytes of a payload that are looked at for the brace of a JSON object
-# value of a hexadecimal digit, 255 for any other byte
+MODE_WINDOW = 64  # bytes at the start of a payload that are searched for the brace of a JSON object
+# Value of each hexadecimal digit; 255 for any other byte.
 HEX_DIGITS: bytes = bytes(int(chr(b), 16) if chr(b) in "0123456789abcdefABCDEF" else 255 for b in range(256))
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 
-# What `mode` says
+# Results of `mode`.
 BINARY = 1
 STRUCTURED = 2
 NEITHER = 3
@@ -81,11 +80,11 @@ UNCLEAR = 0
 
 
 class EventText(NamedTuple):
-    """Taken columns of `rows` rows. `texts` has a column per core attribute, by its name; an empty value is null.
+    """Columns of `rows` rows. `texts` maps each core attribute's name to its column; an empty value is null.
 
-    `times` are microseconds since 1970 where `has_time` has a bit. `entries`, `keys` and `values` are the map of
-    extensions, null where `is_event` has no bit. `data` is null where `has_data` has no bit.
-    `errors` and `rules` are empty for an event.
+    `times` are microseconds since 1970, valid where `has_time` has a bit. `entries`, `keys` and `values` form the map of
+    extensions, null where `is_event` has no bit. `data` is null where `has_data` has no bit. `errors` and `rules` are
+    empty in the row of an event.
     """
 
     rows: int
@@ -103,12 +102,12 @@ class EventText(NamedTuple):
 
 
 def reference(block: bytes, payload: bytes) -> CloudEvent:
-    """The event in a message, as the reference reads it. Raises CloudEventError."""
+    """Decode a message with the reference. Raises CloudEventError."""
     return from_nats(Message("", payload, "", block))
 
 
 def _not_an_event() -> tuple[bytes, bytes]:
-    """Reason and rule of a message that has nothing of an event, in the reference's words."""
+    """The reference's reason and rule for a message without any sign of a CloudEvent."""
     try:
         reference(b"", b"")
     except CloudEventError as error:
@@ -120,7 +119,7 @@ NO_EVENT_REASON, NO_EVENT_RULE = _not_an_event()
 
 
 def slot_of(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """The place in `SLOTS` of the name in `buffer[start:end]`, letters folded, or -1."""
+    """The index in `SLOTS` of the name in `buffer[start:end]`, ignoring case; -1 for any other name."""
     length: cython.Py_ssize_t = end - start
     if length == 2:
         return 1 if folded_equals(buffer, start, b"id") else -1
@@ -149,8 +148,8 @@ def set_bit(bits: bytearray, row: cython.Py_ssize_t) -> cython.int:
 class EventDecoder:
     """Decodes the rows of one batch of columns; `decode` is called once.
 
-    `scans` says whether rows are scanned at all before the reference is asked; `scanned` counts those that the scan
-    settled. The bit fields start as zeros, so a row that fails has to take back only what is counted.
+    `scans`: whether rows are scanned before the reference is tried. `scanned` counts the rows that the scan completed.
+    The bit fields start as zeros, so rolling back a row only has to truncate the columns.
     """
 
     blocks: bytearray
@@ -173,7 +172,7 @@ class EventDecoder:
         self.scratch = OutputBuffer()
 
     def decode(self, columns: Columns) -> EventText:
-        """The events of all rows. `columns` must have been decoded with raw header blocks."""
+        """Decode all rows. `columns` must include raw header blocks."""
         assert columns.blocks is not None
         count: cython.Py_ssize_t = columns.rows
         self.has_time = bytearray((count + 7) // 8)
@@ -221,7 +220,9 @@ class EventDecoder:
         payload: cython.Py_ssize_t,
         payload_end: cython.Py_ssize_t,
     ) -> cython.bint:
-        """Append a row in common form; False (with some columns longer) when it is not judged here."""
+        """Append a row in the common form. False, with some columns already extended, when the reference has to decode
+        it.
+        """
         mode: cython.int
         self.seen = 0
         self.marked = 0
@@ -242,7 +243,7 @@ class EventDecoder:
         return False
 
     def read_lines(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Note where the ce- headers and the content type are; False when the block is not plain."""
+        """Record the positions of the ce- headers and the content type; False when the block is not plain."""
         buffer: bytearray = self.blocks
         colon: cython.Py_ssize_t
         start: cython.Py_ssize_t
@@ -282,7 +283,7 @@ class EventDecoder:
             at = line_end + 2
 
     def mode(self, payload: cython.Py_ssize_t, payload_end: cython.Py_ssize_t) -> cython.int:
-        """`BINARY`, `STRUCTURED`, `NEITHER`, or `UNCLEAR` for a row that the reference has to judge."""
+        """`BINARY`, `STRUCTURED`, `NEITHER`, or `UNCLEAR` for a row that only the reference can classify."""
         at: cython.Py_ssize_t
         stop: cython.Py_ssize_t
         if self.content_type >= 0:
@@ -295,7 +296,7 @@ class EventDecoder:
                 at = self.content_type + 23
                 if at == stop or (stop - at == 5 and folded_equals(self.blocks, at, b"+json")):
                     return STRUCTURED
-                return UNCLEAR  # a batch, another format, or a type of another name
+                return UNCLEAR  # a batch, another event format, or a longer media type
         if self.marked:
             return BINARY
         stop = min(payload_end, payload + MODE_WINDOW)
@@ -332,7 +333,7 @@ class EventDecoder:
         return True
 
     def header_value(self, slot: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Append the attribute that the header value in `blocks[start:end]` stands for."""
+        """Append the attribute value that the header value in `blocks[start:end]` encodes."""
         buffer: bytearray = self.blocks
         at: cython.Py_ssize_t
         size: cython.Py_ssize_t = 0
@@ -383,7 +384,9 @@ class EventDecoder:
         return self.structured_data()
 
     def member(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Append the member whose name begins at `at`; returns where it ends, or -1 when it is not judged here."""
+        """Append the member whose name begins at `at`; returns the position after it, or -1 when the reference has to
+        decode it.
+        """
         buffer: bytearray = self.payloads
         name: cython.Py_ssize_t = at + 1
         name_end: cython.Py_ssize_t
@@ -395,7 +398,7 @@ class EventDecoder:
         while name_end < end and (48 <= buffer[name_end] <= 57 or 97 <= buffer[name_end] <= 122):
             name_end += 1
         if name_end >= end or buffer[name_end] != 34:
-            return -1  # `data_base64` too: rare, and decoding it is the reference's
+            return -1  # includes `data_base64`, which is rare: the reference decodes it
         at = skip_blank(buffer, name_end + 1, end)
         if at >= end or buffer[at] != 58:
             return -1
@@ -420,15 +423,17 @@ class EventDecoder:
         return value_end + 1 if self.attribute(slot, buffer, at + 1, value_end) else -1
 
     def extension_value(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Append a value that is no string; its canonical string is how JSON writes it. Returns where it ends, or -1."""
+        """Append a value that is not a string; its JSON text is its canonical string. Returns the position after it, or
+        -1.
+        """
         buffer: bytearray = self.payloads
         stop: cython.Py_ssize_t = skip_literal(buffer, at, end, b"true")
         if stop < 0:
             stop = skip_literal(buffer, at, end, b"false")
-        if stop < 0:  # an integer of up to nine digits has 32 bits
+        if stop < 0:  # an integer of up to nine digits fits 32 bits
             stop = at + 1 if buffer[at] == 45 else at
             if stop >= end or not 49 <= buffer[stop] <= 57:
-                return -1  # also a zero, with which -0 begins, too
+                return -1  # includes zero, because -0 would begin with it
             while stop < end and 48 <= buffer[stop] <= 57:
                 stop += 1
             if stop - at > 9 or stop >= end or (buffer[stop] != 44 and buffer[stop] != 125 and buffer[stop] != 32):
@@ -437,7 +442,7 @@ class EventDecoder:
         return stop
 
     def structured_data(self) -> cython.bint:
-        """Append the data of a structured event, whose attributes are all there."""
+        """Append the data of a structured event, after all its attributes."""
         buffer: bytearray = self.payloads
         start: cython.Py_ssize_t = self.data_start
         end: cython.Py_ssize_t = self.data_end
@@ -457,7 +462,7 @@ class EventDecoder:
     def attribute(
         self, slot: cython.int, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.bint:
-        """Append a value that is a String, to the column of its slot or (-1) behind the extension named last."""
+        """Append a String value to the column of its slot, or, for slot -1, as the value of the extension named last."""
         column: TextColumn
         if slot < 0:
             self.values.append_slice(source, start, end)
@@ -476,7 +481,7 @@ class EventDecoder:
         return True
 
     def extension_name(self, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Append the name of an extension, in lower case; False when it is no name, or there in this row already."""
+        """Append the lower-case name of an extension; False when it is not a valid name or repeats one of this row."""
         at: cython.Py_ssize_t
         entry: cython.Py_ssize_t
         key: cython.Py_ssize_t
@@ -503,7 +508,7 @@ class EventDecoder:
         return True
 
     def context_holds(self) -> cython.bint:
-        """Whether the required attributes are there; appends what the other columns have for this row."""
+        """Whether all required attributes are present; if so, append nulls for the optional ones that are not."""
         slot: cython.int
         column: TextColumn
         if self.seen & REQUIRED != REQUIRED:
@@ -522,9 +527,8 @@ class EventDecoder:
         present: cython.bint,
         separate: cython.bint,
     ) -> cython.int:
-        """Complete the row of an event: its data, and the columns that are the same for every event.
-
-        `separate`: the data is not the payload of the row.
+        """Complete the row of an event: its data, and the columns that every event fills alike. `separate`: the data
+        differs from the payload of the row.
         """
         if present:
             if separate and not self.apart:
@@ -544,7 +548,9 @@ class EventDecoder:
         return 0
 
     def set_apart(self) -> cython.int:
-        """Data is not always the payload: from now on it has a column of its own, with what was the payload so far."""
+        """Give `data` a column of its own from this row on, because it differs from the payload; earlier rows are copied
+        into it.
+        """
         row: cython.Py_ssize_t
         self.apart = True
         for row in range(self.rows):
@@ -552,7 +558,7 @@ class EventDecoder:
         return 0
 
     def roll_back(self) -> cython.int:
-        """Forget what a scan that gave up has appended."""
+        """Remove what an abandoned scan has appended."""
         column: TextColumn
         entries: cython.Py_ssize_t = self.entry_ends.view[self.rows]
         for column in self.texts:
@@ -574,14 +580,14 @@ class EventDecoder:
         try:
             event = reference(block, data)
         except CloudEventError as error:
-            # The reason may quote bytes that are no UTF-8, which Arrow would not take.
+            # The reason may quote bytes that are not UTF-8, which Arrow rejects.
             self.refuse(str(error).encode("utf-8", "replace"), error.rule.encode("utf-8", "replace"))
             return 0
         self.add(event, data)
         return 0
 
     def add(self, event: CloudEvent, payload: bytes) -> cython.int:
-        """Append an event as the reference read it from a message with this payload."""
+        """Append an event that the reference read from a message with this payload."""
         slot: cython.int
         column: TextColumn
         attributes = event.attributes
@@ -600,12 +606,12 @@ class EventDecoder:
             self.values.append(canonical_string(name, value).encode())
         data: bytes = event.payload
         if event.kind is DataKind.TEXT and text_of(payload, str(event.datacontenttype)) == data:
-            data = payload  # the body of binary mode, in its own charset
+            data = payload  # the payload itself, in its own charset
         self.keep(bytearray(data), 0, len(data), event.kind is not DataKind.ABSENT, data != payload)
         return 0
 
     def refuse(self, reason: bytes, rule: bytes) -> cython.int:
-        """Complete a row that is no event: null everywhere, and why."""
+        """Complete a row that is not an event: null everywhere, with the reason."""
         column: TextColumn
         for column in self.texts:
             column.append(b"")
@@ -619,10 +625,11 @@ class EventDecoder:
 
 
 def _micros(event: CloudEvent) -> int:
-    """Microseconds since 1970; `NO_INSTANT` for no time, and for one that no datetime holds."""
+    """Microseconds since 1970; `NO_INSTANT` without a time, or for a time that no datetime can hold."""
     try:
         instant = event.time
-        # Its zone can carry it out of the years 1 to 9999: Spark would hold that, and Python could not collect it.
+        # The zone offset can push it outside the years 1 to 9999: Spark could hold such a time, but Python could not
+        # collect it.
         return NO_INSTANT if instant is None else (instant.astimezone(UTC) - EPOCH) // MICROSECOND
     except (CloudEventError, OverflowError):
         return NO_INSTANT

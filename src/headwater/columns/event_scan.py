@@ -1,23 +1,23 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The pieces of an event that can be judged where they lie: text, a JSON value, a media type, a timestamp.
+"""Check and skip parts of an event in place: text, a JSON value, a media type, a timestamp.
 
-Every function here is *sound* and none is complete. A yes means that `headwater.cloudevents` would say yes as well; a
-no (False, -1, `NO_INSTANT`) means "not judged here", and the reference decoder is asked. So there is one opinion on
-what an event is, and this module is only a short way to the common answer. JSON is RFC 8259 to the letter, nested up
-to `DEEPEST`; a lone surrogate in an escape is left to the reference.
+Every function here is *sound* but not complete: a positive result is one that `headwater.cloudevents` would give as
+well; a negative one (False, -1, `NO_INSTANT`) leaves the row to the reference decoder. So the rules are defined in one
+place, and this module only speeds up the common case. JSON follows RFC 8259 exactly, nested up to `DEEPEST`; a lone
+surrogate in an escape is left to the reference.
 
-`end` bounds every look-ahead; needs 0 <= start <= end <= len(buffer).
+`end` bounds every look-ahead; callers ensure 0 <= start <= end <= len(buffer).
 """
 
 import cython
 
-DEEPEST = 64  # levels of JSON whose kinds fit into one machine word
-NO_INSTANT: int = -(1 << 62)  # a year far outside of what a timestamp can say
+DEEPEST = 64  # levels of JSON; one bit for each fits a machine word
+NO_INSTANT: int = -(1 << 62)  # far outside the years of a timestamp
 MICROS = 1_000_000
 
 
 def sequence_length(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """Bytes of the UTF-8 sequence at `at` (1 to 4), or 0 where there is none."""
+    """Length of the UTF-8 sequence at `at` (1 to 4 bytes), or 0 when it is malformed."""
     first: cython.int = buffer[at]
     second: cython.int
     if first < 0x80:
@@ -32,11 +32,11 @@ def sequence_length(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssi
     if end - at < 3 or buffer[at + 2] & 0xC0 != 0x80:
         return 0
     if first < 0xF0:
-        # overlong forms, surrogates
+        # Overlong forms and surrogates.
         return 0 if (first == 0xE0 and second < 0xA0) or (first == 0xED and second > 0x9F) else 3
     if end - at < 4 or buffer[at + 3] & 0xC0 != 0x80:
         return 0
-    # overlong forms, beyond U+10FFFF
+    # Overlong forms, and code points above U+10FFFF.
     return 0 if (first == 0xF0 and second < 0x90) or (first == 0xF4 and second > 0x8F) else 4
 
 
@@ -80,9 +80,8 @@ def is_string(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_
 
 
 def folded_equals(buffer: bytearray, start: cython.Py_ssize_t, lower: bytes) -> cython.bint:
-    """Whether the bytes from `start` on are `lower` (ASCII without upper case) when letters are folded.
-
-    The caller sees to it that there are as many.
+    """Whether the bytes from `start` on equal `lower` (ASCII without upper case), ignoring case. The caller ensures that
+    at least `len(lower)` bytes are present.
     """
     at: cython.Py_ssize_t
     byte: cython.int
@@ -96,7 +95,7 @@ def folded_equals(buffer: bytearray, start: cython.Py_ssize_t, lower: bytes) -> 
 
 
 def is_json_type(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether the media type in `buffer[start:end]` is `*/json` or `*/*+json`, parameters aside."""
+    """Whether the media type in `buffer[start:end]` is `*/json` or `*/*+json`, ignoring parameters."""
     at: cython.Py_ssize_t = start
     stop: cython.Py_ssize_t
     slash: cython.Py_ssize_t = -1
@@ -113,14 +112,14 @@ def is_json_type(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssi
 
 
 def skip_blank(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The first position from `at` on that holds no JSON white space, or `end`."""
+    """The first position from `at` on that is not JSON white space, or `end`."""
     while at < end and (buffer[at] == 32 or buffer[at] == 10 or buffer[at] == 13 or buffer[at] == 9):
         at += 1
     return at
 
 
 def skip_value(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The position behind the JSON value that begins at `at`, or -1. Bytes above 0x7F are the caller's to judge."""
+    """The position after the JSON value that begins at `at`, or -1. The caller validates bytes above 0x7F."""
     depth: cython.int = 0
     objects: cython.ulonglong = 0  # bit n: level n is an object, not an array
     byte: cython.int
@@ -138,7 +137,7 @@ def skip_value(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t)
                     if at < 0:
                         return -1
                 continue
-            at += 1  # { } and [ ] without anything in them
+            at += 1  # an empty object or array
         elif byte == 34:
             at = skip_string(buffer, at, end)
         elif byte == 116:
@@ -151,7 +150,7 @@ def skip_value(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t)
             at = skip_number(buffer, at, end)
         if at < 0:
             return -1
-        while depth > 0:  # behind a value: close what ends here, up to the next comma
+        while depth > 0:  # after a value: close what ends here, up to the next comma
             at = skip_blank(buffer, at, end)
             if at >= end:
                 return -1
@@ -174,7 +173,7 @@ def skip_value(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t)
 
 
 def skip_key(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The position of the value behind the name that begins at `at`, or -1."""
+    """The position of the value that follows the name at `at`, or -1."""
     if at >= end or buffer[at] != 34:
         return -1
     at = skip_string(buffer, at, end)
@@ -187,7 +186,7 @@ def skip_key(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -
 
 
 def skip_string(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The position behind the string whose opening quote is at `at`, or -1."""
+    """The position after the string whose opening quote is at `at`, or -1."""
     byte: cython.int
     at += 1
     while at < end:
@@ -206,7 +205,7 @@ def skip_string(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 
 
 def skip_escape(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The position behind the escape whose letter is at `at`, or -1."""
+    """The position after the escape whose letter is at `at`, or -1."""
     byte: cython.int
     code: cython.int
     if at >= end:
@@ -228,7 +227,7 @@ def skip_escape(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 
 
 def hex_quad(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """The number that four hexadecimal digits at `at` write, or -1."""
+    """The value of the four hexadecimal digits at `at`, or -1."""
     code: cython.int = 0
     digit: cython.int
     index: cython.Py_ssize_t
@@ -254,7 +253,7 @@ def hex_digit(byte: cython.int) -> cython.int:
 
 
 def skip_literal(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t, literal: bytes) -> cython.Py_ssize_t:
-    """The position behind `literal`, or -1 when something else is at `at`."""
+    """The position after `literal`, or -1 when `at` holds something else."""
     index: cython.Py_ssize_t
     size: cython.Py_ssize_t = len(literal)
     if end - at < size:
@@ -266,7 +265,7 @@ def skip_literal(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_
 
 
 def skip_number(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The position behind the number at `at`, or -1."""
+    """The position after the number at `at`, or -1."""
     if at < end and buffer[at] == 45:
         at += 1
     if at < end and buffer[at] == 48:
@@ -284,7 +283,7 @@ def skip_number(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 
 
 def skip_digits(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The position behind one digit or more, or -1."""
+    """The position after one or more digits, or -1."""
     start: cython.Py_ssize_t = at
     while at < end and 48 <= buffer[at] <= 57:
         at += 1
@@ -292,9 +291,8 @@ def skip_digits(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 
 
 def timestamp_micros(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
-    """Microseconds since 1970 of the RFC 3339 timestamp in `buffer[start:end]`, finer digits cut off; or `NO_INSTANT`.
-
-    Leap seconds and the years at both ends of what a datetime holds are left to the reference.
+    """Microseconds since 1970 of the RFC 3339 timestamp in `buffer[start:end]`, with finer digits cut off; or
+    `NO_INSTANT`. Leap seconds and the first and last year of a datetime are left to the reference.
     """
     year: cython.int
     month: cython.int
@@ -340,7 +338,7 @@ def timestamp_micros(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py
 
 
 def zone_minutes(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """Minutes east of Greenwich that the zone in `buffer[at:end]` states, or -9999."""
+    """The zone offset in `buffer[at:end]` in minutes east of Greenwich, or -9999."""
     hours: cython.int
     minutes: cython.int
     if end - at == 1:
@@ -355,7 +353,7 @@ def zone_minutes(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_
 
 
 def two_digits(buffer: bytearray, at: cython.Py_ssize_t) -> cython.int:
-    """The number that two digits at `at` write, or -1."""
+    """The value of the two digits at `at`, or -1."""
     tens: cython.int = buffer[at] - 48
     ones: cython.int = buffer[at + 1] - 48
     if tens < 0 or tens > 9 or ones < 0 or ones > 9:
@@ -370,7 +368,7 @@ def days_in_month(year: cython.int, month: cython.int) -> cython.int:
 
 
 def days_since_1970(year: cython.int, month: cython.int, day: cython.int) -> cython.longlong:
-    """Days in the Gregorian calendar, by years that begin in March: leap days come last. Needs year >= 1."""
+    """Days in the Gregorian calendar, counted in years that begin in March, so that leap days come last. Needs year >= 1."""
     shifted: cython.longlong = year - 1 if month <= 2 else year
     month_from_march: cython.longlong = month + 9 if month <= 2 else month - 3
     leap_days: cython.longlong = shifted // 4 - shifted // 100 + shifted // 400

@@ -1,17 +1,16 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Polled Iggy batches, straight from the receive buffer into column buffers.
+"""Decode polled Iggy batches from the receive buffer straight into column buffers.
 
     answer ─▶ batches (256 bytes of header) ─▶ frames ─▶ offsets, times, ids, payloads
                                                   └────▶ typed headers ─▶ header lines ─▶ map, CloudEvents columns
 
-The layout is `streams/iggy_batch.py`'s. Typed headers become the header lines that NATS has for them (the table of
-docs/header-mapping.md), because everything behind them is there already: the map of `wire.columns`, and the decoder of
-CloudEvents columns. Keys and strings in plain ASCII, bools and integers of up to 64 bits are written in place; any other
-block goes through `headwater.model.header_mapping`, so there is one opinion on what a typed header means. Marker lines,
-which only serve the way back, are left out. A block that is none gives a null map and an entry in `header_errors`; the row
-is kept.
+The layout is that of `streams/iggy_batch.py`. Typed headers become the header lines that NATS has for them (the table in
+docs/header-mapping.md), because the map of `wire.columns` and the decoder of CloudEvents columns read those. Keys and
+strings in plain ASCII, bools, and integers of up to 64 bits are converted in place; `headwater.model.header_mapping`
+converts any other block, so that one module defines what a typed header means. Marker lines, needed only for converting
+back, are left out. A malformed block gives a null map and an entry in `header_errors`; its row is kept.
 
-What the frames say of sizes is checked against the bytes that are there; checksums are not computed, TCP has done that.
+Sizes in the frames are checked against the bytes present. Checksums are not verified: TCP protected the bytes.
 """
 
 from typing import NamedTuple
@@ -47,9 +46,10 @@ MARKER = "Iggy-Typed"
 
 
 class IggyColumns(NamedTuple):
-    """`columns.sequences` are offsets, `columns.timestamps` microseconds since 1970 at which the server stored a
-    message; `origins` those at which it was made. `ids` are 32 hexadecimal digits each. `typed` are header blocks in
-    Iggy's form, if requested."""
+    """`columns.sequences` are offsets; `columns.timestamps` are the times at which the server stored each message,
+    `origins` those at which the producer created it, both in microseconds since 1970. `ids` are 32 hexadecimal digits
+    each. `typed` are header blocks in Iggy's form, if requested.
+    """
 
     columns: Columns
     origins: memoryview
@@ -58,7 +58,7 @@ class IggyColumns(NamedTuple):
 
 
 def u32(buffer: bytearray, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Little-endian u32 at `at`; bounds are the caller's duty."""
+    """Little-endian u32 at `at`; the caller checks bounds."""
     if cython.compiled:
         low: cython.Py_ssize_t = buffer[at]
         second: cython.Py_ssize_t = buffer[at + 1]
@@ -69,7 +69,7 @@ def u32(buffer: bytearray, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 def u64(buffer: bytearray, at: cython.Py_ssize_t) -> cython.longlong:
-    """Little-endian u64 at `at`; above 2**63 - 1 it is negative."""
+    """Little-endian u64 at `at`; negative from 2**63 on."""
     if cython.compiled:
         low: cython.ulonglong = u32(buffer, at)
         high: cython.ulonglong = u32(buffer, at + 4)
@@ -79,7 +79,9 @@ def u64(buffer: bytearray, at: cython.Py_ssize_t) -> cython.longlong:
 
 
 def is_plain_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether a key is a header name as it is: printable ASCII without colon; `#` may mark a repetition."""
+    """Whether a key can be copied as a header name: printable ASCII without colon; `#` is excluded because it marks
+    repetitions.
+    """
     at: cython.Py_ssize_t
     for at in range(start, end):
         if buffer[at] < 33 or buffer[at] > 126 or buffer[at] == 58 or buffer[at] == 35 or buffer[at] == 37:
@@ -88,7 +90,7 @@ def is_plain_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
 
 
 def is_plain_value(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether a string is a header value as it is: printable ASCII, no blank at its ends."""
+    """Whether a string can be copied as a header value: printable ASCII without a blank at either end."""
     at: cython.Py_ssize_t
     for at in range(start, end):
         if buffer[at] < 32 or buffer[at] > 126:
@@ -97,9 +99,8 @@ def is_plain_value(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
 
 
 class IggyDecoder(ColumnDecoder):
-    """Rows of one partition whose offset lies in `[start, end)`; see `ColumnDecoder` for what its counters mean.
-
-    `careful` counts the header blocks that were not plain.
+    """Rows of one partition with offsets in `[start, end)`; `ColumnDecoder` explains the counters. `careful` counts the
+    header blocks that were not plain.
     """
 
     def __init__(
@@ -121,9 +122,8 @@ class IggyDecoder(ColumnDecoder):
         self.digits = bytearray(32)
 
     def feed(self, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """The batches in `buffer[at:end]`, which must be within the buffer; returns how many messages they have.
-
-        Raises RemoteProtocolError for bytes that are no batches; the messages before them are kept.
+        """Decode the batches in `buffer[at:end]`, which must lie within the buffer; returns the number of messages in
+        them. Raises RemoteProtocolError for malformed batches; messages before the fault are kept.
         """
         before: cython.Py_ssize_t = self.received
         length: cython.longlong
@@ -162,7 +162,7 @@ class IggyDecoder(ColumnDecoder):
         headers: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.int:
-        """One frame of the batch whose header is at `batch`."""
+        """Append one frame of the batch whose header is at `batch`."""
         offset: cython.longlong = u64(buffer, batch + 8) + u32(buffer, frame + 24)
         self.received += 1
         if offset <= self.position:
@@ -193,7 +193,7 @@ class IggyDecoder(ColumnDecoder):
         return 0
 
     def id_row(self, buffer: bytearray, at: cython.Py_ssize_t) -> cython.int:
-        """The u128 at `at`, as 32 hexadecimal digits."""
+        """Append the u128 at `at` as 32 hexadecimal digits."""
         if not cython.compiled:
             self.ids.append(bytes(buffer[at : at + 16])[::-1].hex().encode())
             return 0
@@ -208,7 +208,7 @@ class IggyDecoder(ColumnDecoder):
         return 0
 
     def block_of(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """Make `block` the header lines of typed headers; empty where there are none."""
+        """Convert typed headers into header lines, in `block`; it stays empty when there are none."""
         block: OutputBuffer = self.block
         at: cython.Py_ssize_t = start
         key_end: cython.Py_ssize_t
@@ -238,7 +238,7 @@ class IggyDecoder(ColumnDecoder):
     def value(
         self, buffer: bytearray, kind: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.bint:
-        """Append the text of a value; False when it is not one of the plain ones."""
+        """Append the text of a value; False for a kind or form that is not converted here."""
         block: OutputBuffer = self.block
         number: cython.longlong = 0
         width: cython.Py_ssize_t = end - start
@@ -267,7 +267,7 @@ class IggyDecoder(ColumnDecoder):
             number |= byte << (8 * at)
         if kind <= INT64 and buffer[end - 1] > 127:
             if width == 8:
-                return False  # rare, and the most negative one has no positive
+                return False  # rare, and the most negative one has no positive counterpart
             byte = 1
             number -= byte << (8 * width)
             block.append(b"-")
@@ -276,7 +276,7 @@ class IggyDecoder(ColumnDecoder):
         return True
 
     def block_carefully(self, typed: bytes) -> cython.int:
-        """As `block_of`, by the reference; a block that is none is reported and read as empty."""
+        """Convert the headers with `header_mapping`; a malformed block is reported and counts as empty."""
         block: OutputBuffer = self.block
         self.careful += 1
         block.size = 0
@@ -292,13 +292,13 @@ class IggyDecoder(ColumnDecoder):
         return 0
 
     def take_rows(self) -> IggyColumns:
-        """The rows so far; the decoder goes on with empty columns."""
+        """The rows so far; the decoder continues with empty columns."""
         typed = self.typed.take() if self.with_typed else None
         return IggyColumns(self.take(), self.origins.take(), self.ids.take(), typed)
 
 
 def typed_headers(block: bytes) -> dict[str, dict[str, object]] | None:
-    """Typed headers for a column of maps: by the key's text, kind, value as text and bytes; None for what is no block."""
+    """Typed headers as a map column holds them: kind, text and raw bytes by the key's text. None for a malformed block."""
     try:
         typed = TypedHeaders.decode(block, HeaderForm.TYPED)
     except HeaderError:
@@ -310,5 +310,5 @@ def typed_headers(block: bytes) -> dict[str, dict[str, object]] | None:
 
 
 def text_of(value: HeaderValue) -> str:
-    """A typed value as the table of header mapping writes it."""
+    """The text of a typed value according to the header mapping table."""
     return typed_to_nats(TypedHeaders([("value", value)])).first("value")

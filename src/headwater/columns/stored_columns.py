@@ -1,13 +1,13 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Stored batches of a stream, straight from the receive buffer into column buffers.
+"""Decode stored batches of a stream from the receive buffer straight into column buffers.
 
-An answer to a request for a range is one message: a head, and the records of the log as they lie there
-(`headwater.streams.range_answer`). One decoder takes these and the deliveries of a consumer, so that a range begun one way
-can be ended the other way; `position` is the same for both.
+The answer to a range request is one message: a head, then the log's records in their stored form
+(`headwater.streams.range_answer`). One decoder reads both these answers and the deliveries of a consumer, so a range
+begun in one way can be finished in the other; both advance the same `position`.
 
-What an answer says of sizes is checked against the bytes that are there; checksums are not computed, the server has done
-that and TCP has carried them. An answer that does not add up is a `violation`: the rows before the fault are kept, and none
-after it is taken.
+Sizes in an answer are checked against the bytes present. Checksums are not verified: the server has done that, and TCP
+protected the bytes since. An inconsistent answer sets `violation`: rows before the fault are kept, none after it is
+read.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ HEAD: cython.Py_ssize_t = ANSWER_HEAD.size
 BATCH: cython.Py_ssize_t = BATCH_HEAD.size
 MAGIC: bytes = RANGE_MAGIC
 RECORD: cython.Py_ssize_t = RECORD_HEAD_SIZE
-OLD_RECORD: cython.Py_ssize_t = RECORD_HEAD_SIZE - RECORD_CRC_SIZE  # of version 1
+OLD_RECORD: cython.Py_ssize_t = RECORD_HEAD_SIZE - RECORD_CRC_SIZE  # in version 1
 NEWEST: cython.int = NEWEST_VERSION
 LOW: cython.longlong = LOW_HALF
 
@@ -44,7 +44,7 @@ OnAnswer = Callable[[AnswerHead], bool]
 class StoredDecoder(ColumnDecoder):
     """Rows of `[start, end)`, from a consumer or from answers to the subscription given to `listen`.
 
-    `refusal` is an answer without batches, an error document; b"" while there is none.
+    `refusal` is the JSON error document of an answer without batches; b"" while no request has failed.
     """
 
     def __init__(self, start: cython.longlong, end: cython.longlong, *, with_map: bool, with_raw: bool) -> None:
@@ -54,8 +54,9 @@ class StoredDecoder(ColumnDecoder):
         self.refusal = b""
 
     def listen(self, sid: cython.Py_ssize_t, on_answer: OnAnswer) -> None:
-        """Answers come to `sid`. `on_answer(head)` is called with each before it is decoded, so that the next request is on
-        its way meanwhile; it returns whether to take it."""
+        """Read answers from the subscription `sid`. `on_answer(head)` is called before each answer is decoded, so that
+        the caller can send its next request meanwhile; it returns whether to decode the answer.
+        """
         self.resubscribe(-1)
         self.stored_sid = sid
         self.on_answer = on_answer
@@ -85,7 +86,7 @@ class StoredDecoder(ColumnDecoder):
         batches: cython.Py_ssize_t,
         following: cython.longlong,
     ) -> cython.int:
-        """The batches in `buffer[at:end]`; afterwards nothing below `following` is expected any more."""
+        """Decode the batches in `buffer[at:end]`; afterwards every row below `following` counts as received."""
         size: cython.Py_ssize_t
         version: cython.int
         _batch: cython.Py_ssize_t
@@ -117,7 +118,7 @@ class StoredDecoder(ColumnDecoder):
         at: cython.Py_ssize_t,
         stop: cython.Py_ssize_t,
     ) -> cython.bint:
-        """The records in `buffer[at:stop]`; False when they are none."""
+        """Append the records in `buffer[at:stop]`; False when they are malformed."""
         head: cython.Py_ssize_t = RECORD if version > 1 else OLD_RECORD
         low_base: cython.longlong = base & LOW if version > 1 else 0
         start: cython.Py_ssize_t
@@ -153,7 +154,7 @@ class StoredDecoder(ColumnDecoder):
         return True
 
     def refuse(self, words: str, value: cython.longlong) -> cython.int:
-        """Nothing more is taken of this connection."""
+        """Record a violation; nothing more is read from this connection."""
         self.violation = RemoteProtocolError(f"an answer of stored batches is broken: {words}", value=value)
         return 0
 
