@@ -1,12 +1,12 @@
-"""Context attributes: their names, their types, the canonical string of a value, and what is refused.
+"""Context attributes: their names, types and canonical strings, and the rules that values must follow.
 
-CloudEvents has seven types; five of them are strings with a grammar, so in memory they are `str`, `int`, `bool` and
-`bytes`. A Timestamp stays the text it came as: RFC 3339 allows nanoseconds, leap seconds and a lower-case z, none of
-which survive a datetime. Every error is a CloudEventError whose `rule` is one of the names below.
+CloudEvents has seven types; five of them are strings with a grammar, so in memory values are `str`, `int`, `bool` and
+`bytes`. A Timestamp keeps the text it arrived with: RFC 3339 allows nanoseconds, leap seconds and a lower-case z, and a
+datetime keeps none of them. Every error is a CloudEventError whose `rule` is one of the names below.
 
-An event that a program makes keeps to the grammar of RFC 3986 and RFC 2046, unless it is made with `strict=False`. One
-that is read need not, unless it is read with `strict=True`: a URI or a media type only has to be a non-empty String
-there, because senders put spaces and é into `source`, and dropping their events would be of no use.
+An event made by a program must follow the grammars of RFC 3986 and RFC 2046, unless it is made with `strict=False`. When
+an event is read, a URI or a media type only has to be a non-empty String, unless it is read with `strict=True`: senders
+put spaces and é into `source`, and dropping their events would help nobody else.
 """
 
 import base64
@@ -20,7 +20,7 @@ from headwater.errors import CloudEventError
 
 AttributeValue = str | int | bool | bytes
 
-# `CloudEventError.rule` for attributes
+# Values of `CloudEventError.rule` for attributes.
 MISSING: Final = "missing"
 EMPTY: Final = "empty"
 DUPLICATE: Final = "duplicate"
@@ -41,7 +41,7 @@ NOT_BASE64: Final = "base64"
 REQUIRED: Final = ("specversion", "id", "source", "type")
 OPTIONAL: Final = ("datacontenttype", "dataschema", "subject", "time")
 CORE: Final = frozenset(REQUIRED + OPTIONAL)
-_IN_ORDER: Final = REQUIRED + OPTIONAL  # in which of several errors the first is named, whatever the hash seed
+_IN_ORDER: Final = REQUIRED + OPTIONAL  # so that the first of several errors does not depend on the hash seed
 SPECVERSION: Final = "1.0"
 
 
@@ -78,19 +78,21 @@ _NAME: Final = re.compile(r"[a-z0-9]+")
 
 
 def is_attribute_name(name: str) -> bool:
-    """Lower-case ASCII letters and digits, and not `data`. Names above 20 characters are discouraged, yet names."""
+    """Whether this is a valid name: lower-case ASCII letters and digits, but not `data`. The length is not limited to
+    the recommended 20.
+    """
     return _NAME.fullmatch(name) is not None and name != "data"
 
 
 def check_name(name: str, header: str | None = None) -> None:
-    """Raises CloudEventError for a name that no attribute may have."""
+    """Raises CloudEventError for an invalid attribute name."""
     if name == "data":
         refuse(BAD_NAME, name, header=header, why="'data' is the payload, not an attribute")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         refuse(BAD_NAME, name, header=header, why="a name is made of a-z and 0-9")
 
 
-# String: no C0, DEL, C1, no surrogates, no noncharacters
+# String: no C0, DEL or C1 controls, no surrogates, no noncharacters.
 _BAD_CHARACTER: Final = re.compile(
     "[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(17))
@@ -99,12 +101,12 @@ _BAD_CHARACTER: Final = re.compile(
 
 
 def is_plain(text: str) -> bool:
-    """Printable ASCII: allowed in a String without a look at each character. Several values may be judged as one."""
+    """Whether text is printable ASCII, which every String may contain. Several values may be joined for one check."""
     return text.isascii() and text.isprintable()
 
 
 def check_string(name: str, value: str, header: str | None = None) -> None:
-    """Raises CloudEventError for a character that the String type excludes."""
+    """Raises CloudEventError for a character that a String may not contain."""
     if is_plain(value):
         return
     match = _BAD_CHARACTER.search(value)
@@ -123,7 +125,9 @@ _LONG_MONTHS: Final = frozenset(("01", "03", "05", "07", "08", "10", "12"))
 
 
 def is_timestamp(text: str) -> bool:
-    """RFC 3339 date-time, with a day that the month has; any number of fraction digits; second 60 is a leap second."""
+    """Whether this is an RFC 3339 date-time on a day that exists; any number of fraction digits; second 60 is a leap
+    second.
+    """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return False
@@ -137,9 +141,8 @@ def is_timestamp(text: str) -> bool:
 
 
 def to_datetime(name: str, text: str) -> datetime:
-    """The instant, aware, cut to microseconds; a leap second is the first second of the next minute, as in POSIX time.
-
-    Raises CloudEventError for a year that a datetime cannot hold (0000, or past 9999 after a leap second).
+    """The instant as an aware datetime, cut to microseconds; a leap second becomes the first second of the next minute,
+    as in POSIX time. Raises CloudEventError for a year that a datetime cannot hold (0000, or 10000 after a leap second).
     """
     match = _TIMESTAMP.fullmatch(text)
     if match is None or not is_timestamp(text):
@@ -163,7 +166,7 @@ def to_datetime(name: str, text: str) -> datetime:
 
 
 def from_datetime(name: str, value: datetime) -> str:
-    """RFC 3339 text. Raises CloudEventError for a datetime without a time zone, or with a zone finer than minutes."""
+    """RFC 3339 text. Raises CloudEventError for a datetime without a time zone, or with an offset finer than minutes."""
     text = value.isoformat()
     text = text[:-6] + "Z" if text.endswith("+00:00") else text
     if not is_timestamp(text):
@@ -180,19 +183,18 @@ _MEDIA_TYPE: Final = re.compile(
 
 
 def is_uri_reference(text: str) -> bool:
-    """Made of the characters of RFC 3986, with a `#` at most once."""
+    """Whether text has only characters that RFC 3986 allows, and at most one `#`."""
     return _REFERENCE.fullmatch(text) is not None and text.count("#") <= 1
 
 
 def is_uri(text: str) -> bool:
-    """A URI-reference that begins with a scheme."""
+    """Whether this is a URI-reference that begins with a scheme."""
     return is_uri_reference(text) and _SCHEME.fullmatch(text) is not None
 
 
 def canonical_string(name: str, value: object, declared: AttributeType | None = None) -> str:
-    """The canonical string of an attribute value; `declared` says which type the text of a str has to have.
-
-    Raises CloudEventError. There is no floating type in CloudEvents, nor any container.
+    """The canonical string of an attribute value; `declared` is the type that a str must match. CloudEvents has neither
+    floating-point numbers nor containers. Raises CloudEventError.
     """
     if isinstance(value, bool):
         kind, text = AttributeType.BOOLEAN, "true" if value else "false"
@@ -215,7 +217,7 @@ def canonical_string(name: str, value: object, declared: AttributeType | None = 
 
 
 def _of_grammar(name: str, text: str, declared: AttributeType | None) -> str:
-    """`text`, if it is a canonical string of the declared type."""
+    """Return `text` if it is a canonical string of the declared type. Raises CloudEventError."""
     match declared:
         case None | AttributeType.STRING:
             pass
@@ -234,9 +236,8 @@ def _of_grammar(name: str, text: str, declared: AttributeType | None) -> str:
 
 
 def check_context(attributes: Mapping[str, AttributeValue], strict: bool = False, prefix: str | None = None) -> None:
-    """What the attributes of one event must fulfil together; their Strings have passed `check_string`.
-
-    `prefix` is that of the headers they came in, for the errors. Raises CloudEventError.
+    """Check the attributes of one event together; their Strings have passed `check_string`. `prefix`: that of the
+    headers they came in, for the errors. Raises CloudEventError.
     """
     for name in REQUIRED:
         if name not in attributes:
@@ -259,7 +260,7 @@ def check_context(attributes: Mapping[str, AttributeValue], strict: bool = False
 
 
 def check_grammar(attributes: Mapping[str, AttributeValue], prefix: str | None = None) -> None:
-    """What `strict` wants in addition: the grammars of RFC 3986 and RFC 2046. Raises CloudEventError."""
+    """The additional checks of `strict`: the grammars of RFC 3986 and RFC 2046. Raises CloudEventError."""
     for name, rule, fulfils in (
         ("source", NOT_URI_REFERENCE, is_uri_reference),
         ("dataschema", NOT_URI, is_uri),

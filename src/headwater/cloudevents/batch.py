@@ -1,7 +1,7 @@
 """A batch: one JSON array of events, `application/cloudevents-batch+json`.
 
-It is for files, and for protocols whose binding has a batch mode, HTTP above all. The NATS binding has none: a message with
-this content type is refused there, and nothing here makes a NATS message.
+Batches are for files, and for protocols whose binding has a batch mode, such as HTTP. The NATS binding has none: it
+refuses a message with this content type, and nothing here makes a NATS message.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ _array = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def to_batch(events: Iterable[CloudEvent]) -> bytes:
-    """The events as one JSON array; no event is `[]`. Raises CloudEventError as `to_json` does."""
+    """The events as one JSON array; `[]` without events. Raises CloudEventError as `to_json` does."""
     return b"[" + b",".join([to_json(event) for event in events]) + b"]"
 
 
 def from_batch(text: bytes, strict: bool = False) -> list[CloudEvent]:
-    """The events in a batch. Raises CloudEventError for the first that is none, and says which one that is."""
+    """The events in a batch. Raises CloudEventError with the position of the first invalid one."""
     events = []
     for position, outcome in enumerate(read_batch(text, strict)):
         if isinstance(outcome, CloudEventError):
@@ -42,9 +42,8 @@ def from_batch(text: bytes, strict: bool = False) -> list[CloudEvent]:
 
 
 def read_batch(text: bytes, strict: bool = False) -> Iterator[CloudEvent | CloudEventError]:
-    """Each element of a batch as the event it is, or the error that says why it is none: a bad one stops no other.
-
-    Raises CloudEventError when the text is no JSON array.
+    """Yield each element of a batch as an event, or as the error that made it invalid; the other elements are still
+    read. Raises CloudEventError when the text is not a JSON array.
     """
     if not isinstance(text, (bytes, bytearray, memoryview)):
         refuse(

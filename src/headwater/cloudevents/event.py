@@ -1,17 +1,17 @@
 # cython: annotation_typing=False
-"""`CloudEvent`: context attributes and data, checked once, frozen, the data left encoded until it is read.
+"""`CloudEvent`: context attributes and data, validated once and frozen; the data stays encoded until it is read.
 
-Data is held as the bytes that a NATS message in binary mode would carry, plus what they are:
+Data is held as the bytes that a NATS message in binary mode would carry, plus their kind:
 
     ABSENT   no data at all
     BINARY   opaque bytes; in JSON they travel as `data_base64`, whatever the content type says
     TEXT     characters for a content type that is not JSON; held as UTF-8
     JSON     a JSON text, decoded at each access to `data`, so that the event cannot be changed through it
 
-Attributes and text are taken by value when the event is made: a member of `class Kind(str, Enum)` is its text from then
-on, one of an IntEnum its number, so that no way of writing can print its name instead.
+Attributes and text are copied by value when the event is made: a member of `class Kind(str, Enum)` becomes its text, one
+of an IntEnum its number, so that no encoder can write the member's name instead.
 
-An id or a time is never invented: an event without them is an error or has none.
+An id or a time is never invented: an event without an id is an error, and one without a time has no time.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def media_type(content_type: str) -> str:
 
 
 def is_text_type(content_type: str) -> bool:
-    """Whether data of this type is characters: `text/*`, `*/xml`, `*/*+xml`, or a type that names its charset."""
+    """Whether data of this type is text: `text/*`, `*/xml`, `*/*+xml`, or any type with a charset parameter."""
     if ";" in content_type and charset_of(content_type):
         return True
     main, _, subtype = media_type(content_type).partition("/")
@@ -64,7 +64,7 @@ def is_text_type(content_type: str) -> bool:
 
 
 def charset_of(content_type: str) -> str:
-    """The parameter `charset` in lower case, without quotes; empty when there is none."""
+    """The `charset` parameter in lower case, without quotes; empty when it is missing."""
     for parameter in content_type.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip(" \t").lower() == "charset":
@@ -73,7 +73,7 @@ def charset_of(content_type: str) -> str:
 
 
 def text_of(payload: bytes, content_type: str) -> bytes | None:
-    """The UTF-8 of a body whose type says that it is text; None when it is not text in its charset (UTF-8 if none)."""
+    """The body of a text type as UTF-8; None when it is not valid in its charset (UTF-8 by default)."""
     charset = charset_of(content_type)
     try:
         text = payload.decode(charset or "utf-8")
@@ -83,7 +83,7 @@ def text_of(payload: bytes, content_type: str) -> bytes | None:
 
 
 def kind_of_body(body: bytes, content_type: str | None) -> tuple[DataKind, bytes]:
-    """Kind and payload of the body of a message in binary mode: its type says whether it is JSON, text, or bytes."""
+    """The kind and payload of a body in binary mode; its content type decides whether it is JSON, text or bytes."""
     if not body:
         return DataKind.ABSENT, body
     if content_type is not None:
@@ -108,17 +108,16 @@ E = TypeVar("E", bound="CloudEvent")
 class CloudEvent:
     """One event of CloudEvents 1.0.
 
-    `data`: None for no data; bytes are opaque; a str is text, or a JSON string where the content type is JSON or not
-    given; anything else is encoded as JSON at once. `msgspec.Raw` is a JSON text that is encoded already, so that
-    `msgspec.Raw(b"null")` is the explicit null payload. `time`: RFC 3339 text, kept as it is, or an aware datetime.
-    `extensions`: String, Integer, Boolean, Binary (bytes) and Timestamp (aware datetime) values by name; None stands
-    for unset. `strict=False` leaves the grammar of source, dataschema and datacontenttype unchecked, as reading does:
-    for events that are forwarded.
+    `data`: None means no data; bytes are opaque; a str is text, or a JSON string when the content type is JSON or
+    missing; anything else is encoded as JSON at once. `msgspec.Raw` holds JSON text that is encoded already, so
+    `msgspec.Raw(b"null")` is an explicit null payload. `time`: RFC 3339 text, kept as given, or an aware datetime.
+    `extensions`: String, Integer, Boolean, Binary (bytes) and Timestamp (aware datetime) values by name; None means
+    unset. `strict=False` skips the grammar check of source, dataschema and datacontenttype, as reading does: use it for
+    events that are forwarded.
 
-    Raises CloudEventError, which names attribute, value and rule. Equal events have equal attributes and data: JSON
-    data is compared decoded, text and the bytes of that text are equal, and so are no data and empty data, between which
-    a message in binary mode has no difference. Source and id make the hash, as they identify an
-    event.
+    Raises CloudEventError, which names attribute, value and rule. Two events are equal when their attributes and data
+    are: JSON data is compared decoded, text equals its encoded bytes, and no data equals empty data, because a message
+    in binary mode cannot distinguish them. The hash covers source and id, which identify an event.
     """
 
     __slots__ = ("_attributes", "_kind", "_payload", "_verified")
@@ -157,16 +156,13 @@ class CloudEvent:
         self._kind: DataKind
         self._payload: bytes
         self._kind, self._payload = _encoded(data, self.datacontenttype)
-        self._verified = True  # that the payload is what `_kind` says
+        self._verified = True  # whether the payload is known to be of `_kind`
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, Any], data: Any = None, strict: bool = True) -> Self:
-        """An event from all its attributes in one mapping, extensions among them; None stands for unset.
-
-        Raises CloudEventError.
-        """
+        """An event from one mapping of all attributes, including extensions; None means unset. Raises CloudEventError."""
         checked = _checked(attributes, strict)
-        if len(checked) != len(attributes):  # an unset attribute has a name, too
+        if len(checked) != len(attributes):  # the names of unset attributes are checked, too
             for name in attributes:
                 check_name(name)
         content_type = checked.get("datacontenttype")
@@ -211,30 +207,33 @@ class CloudEvent:
 
     @property
     def time(self) -> datetime | None:
-        """The timestamp as an aware datetime, cut to microseconds. Raises CloudEventError if none can hold it."""
+        """The timestamp as an aware datetime, cut to microseconds. Raises CloudEventError when no datetime can hold it."""
         text = self._text("time")
         return None if text is None else rules.to_datetime("time", text)
 
     @property
     def extensions(self) -> dict[str, AttributeValue]:
-        """The extension attributes, a dict of your own. From headers all of them are str: types are lost there."""
+        """A new dict of the extension attributes. In an event read from headers all are str, because headers carry no
+        types.
+        """
         return {name: value for name, value in self._attributes.items() if name not in rules.CORE}
 
     def extension(self, name: str, registry: Registry = documented) -> ExtensionValue | None:
-        """The value of one extension with the type that the registry gives it; None when it is not set.
-
-        Raises CloudEventError when the value does not fit.
+        """The value of one extension, with the type that the registry gives it; None when it is not set. Raises
+        CloudEventError for a value that does not fit the type.
         """
         return registry.read(self._attributes, name)
 
     def with_types(self, registry: Registry = documented) -> Self:
-        """This event with the types that headers lost, for the extensions of the registry. Raises CloudEventError."""
+        """A copy of this event in which the registry's extensions have the types that headers lost. Raises
+        CloudEventError.
+        """
         restored = registry.restored(self._attributes)
         return make_event(type(self), restored, self._kind, self._payload, self._verified)
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
-        """All context attributes that are set, in the order they came, read-only; `time` as text."""
+        """A read-only view of all attributes that are set, in order of arrival; `time` is text."""
         return MappingProxyType(self._attributes)
 
     @property
@@ -243,19 +242,18 @@ class CloudEvent:
 
     @property
     def payload(self) -> bytes:
-        """The data as encoded bytes, not copied; empty when there is none. Text is UTF-8."""
+        """The data as encoded bytes, not copied; empty when there is no data. Text is UTF-8."""
         return self._payload
 
     @property
     def is_verified(self) -> bool:
-        """Whether a JSON payload is known to be JSON. One that came in binary mode is not looked at before `data` is."""
+        """Whether a JSON payload has been validated. One that came in binary mode is not validated until `data` is read."""
         return self._verified
 
     @property
     def data(self) -> Any:
-        """None, bytes, str, or the value of a JSON text, made anew at each look (`kind` tells null from absent).
-
-        Raises CloudEventError when the payload is no JSON although its content type says so.
+        """None, bytes, str, or the decoded value of a JSON text, decoded again at each access (`kind` distinguishes null
+        from absent). Raises CloudEventError when the payload is not JSON although its content type says so.
         """
         kind = self._kind
         if kind is DataKind.ABSENT:
@@ -265,9 +263,8 @@ class CloudEvent:
         return self._payload.decode() if kind is DataKind.TEXT else decode_json(self._payload)
 
     def body(self) -> bytes:
-        """The bytes of a message in binary mode: the payload, text in the charset that its content type names.
-
-        Raises CloudEventError for text that this charset cannot hold.
+        """The payload of a message in binary mode, with text encoded in the charset of its content type. Raises
+        CloudEventError for text that this charset cannot hold.
         """
         charset = charset_of(self.datacontenttype or "") if self._kind is DataKind.TEXT else ""
         if charset in ("", "utf-8", "utf8"):
@@ -296,7 +293,9 @@ class CloudEvent:
             return False
 
     def _differs_in_what_is_implied(self, other: "CloudEvent") -> bool:
-        """JSON data without a content type is JSON by the format; a binary message has to say so."""
+        """Whether the attributes differ in more than an implied content type: without one, JSON data is JSON in the
+        event format, while a binary message must name it.
+        """
         if not (self._kind is other._kind is DataKind.JSON):
             return False
         implied = {"datacontenttype": JSON_CONTENT_TYPE}
@@ -315,7 +314,7 @@ class CloudEvent:
 def make_event(
     kind_of: type[E], attributes: dict[str, AttributeValue], kind: DataKind, payload: bytes, verified: bool
 ) -> E:
-    """For the decoders of this package: the attributes have been checked, and the dict is given away."""
+    """An event for the decoders of this package: attributes are not checked again, and the event takes over the dict."""
     made: Any = CloudEvent.__new__(CloudEvent) if kind_of is CloudEvent else kind_of.__new__(kind_of)
     made._attributes = attributes
     made._kind = kind
@@ -325,7 +324,7 @@ def make_event(
 
 
 def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeValue]:
-    """The attributes that are set, each of one of the types in memory. Raises CloudEventError."""
+    """The attributes that are set, converted to their types in memory. Raises CloudEventError."""
     checked: dict[str, AttributeValue] = {name: value for name, value in context.items() if value is not None}
     if is_common(checked):
         if strict:
@@ -338,7 +337,7 @@ def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeVal
         text = canonical_string(name, value)
         if isinstance(value, (str, datetime)):
             checked[name] = text
-        elif isinstance(value, (bytes, bytearray, memoryview)):  # which cannot be altered from outside
+        elif isinstance(value, (bytes, bytearray, memoryview)):  # copied, so that the caller cannot change them later
             checked[name] = bytes(value)
         else:
             checked[name] = value if isinstance(value, bool) else int(value)
@@ -347,7 +346,7 @@ def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeVal
 
 
 def _encoded(data: Any, content_type: str | None) -> tuple[DataKind, bytes]:
-    """Kind and payload of what a program passes as data. Raises CloudEventError."""
+    """The kind and payload of the data that a program passes. Raises CloudEventError."""
     if data is None:
         return DataKind.ABSENT, b""
     if isinstance(data, (bytes, bytearray, memoryview)):
@@ -364,15 +363,15 @@ def _encoded(data: Any, content_type: str | None) -> tuple[DataKind, bytes]:
 
 
 def encode_json(value: Any) -> bytes:
-    """The JSON text of a value; a `msgspec.Raw` is checked and kept. Raises CloudEventError."""
+    """The JSON text of a value; a `msgspec.Raw` is validated and kept. Raises CloudEventError."""
     if isinstance(value, msgspec.Raw):
         text = bytes(value).removeprefix(BYTE_ORDER_MARK)
         decode_json(text)
         return text
     try:
         encoded = _encode_value(value)
-        _check_json(encoded)  # a Decimal is written as it prints: NaN, or a number as the name of a member
-        # msgspec writes NaN and the infinities as null: a value that silently changes
+        _check_json(encoded)  # a Decimal may print as NaN, and a number may become a member's name
+        # msgspec silently writes NaN and the infinities as null.
         if b"null" in encoded and _has_no_number(_builtins(value)):
             refuse(NOT_JSON, "data", value, why="NaN and infinities are no JSON")
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
@@ -388,7 +387,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def _plain_value(value: Any) -> Any:
-    """A value of a subclass as what it is a kind of; msgspec knows those of its own."""
+    """An instance of a subclass as a plain value of its base type; msgspec handles its own types."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -417,7 +416,7 @@ def _has_no_number(value: Any) -> bool:
 
 
 def decode_json(text: bytes) -> Any:
-    """The value of a JSON text. A byte order mark is ignored. Raises CloudEventError."""
+    """Decode a JSON text, ignoring a byte order mark. Raises CloudEventError."""
     try:
         return msgspec.json.decode(text.removeprefix(BYTE_ORDER_MARK))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -1,11 +1,11 @@
-"""Extension attributes by name: which type each has, how Python sees its value, and what the value must fulfil.
+"""Extension attributes by name: the type, the Python value and the constraints of each.
 
-NATS headers carry strings only, so an extension that was an Integer comes back as a String. The registry gives the type
-back: `event.extension("sampledrate")` is an int in whichever mode the event came. It knows the documented
-extensions of CloudEvents (`DOCUMENTED` below); a program registers its own beside them, or in a registry of its own.
+NATS headers carry strings only, so an extension that was an Integer comes back as a String. The registry restores the
+type: `event.extension("sampledrate")` is an int, whatever mode the event came in. It knows the documented extensions of
+CloudEvents (`DOCUMENTED` below); a program registers its own there, or in a separate registry.
 
-Nothing is checked when an event is read: an event with a bad extension is still an event. The error is raised when that
-extension is read, or written with `typed`.
+Reading an event does not check extensions: an event with an invalid extension is still an event. The error is raised
+when that extension is read, or written with `typed`.
 """
 
 import base64
@@ -20,12 +20,12 @@ from headwater.cloudevents.attributes import AttributeType, AttributeValue, cano
 
 BAD_EXTENSION: Final = "bad extension value"
 
-# Python's view of a value: Timestamp is a datetime, the three string types are str
+# Python types of values: a Timestamp is a datetime, the three string types are str.
 ExtensionValue = str | int | bool | bytes | datetime
 
 
 class Extension(NamedTuple):
-    """One extension attribute. `check` says what is wrong with a value of the right type, "" when nothing is."""
+    """One extension attribute. `check` returns the fault of a value of the right type, or ""."""
 
     name: str
     type: AttributeType = AttributeType.STRING
@@ -34,7 +34,7 @@ class Extension(NamedTuple):
 
 
 class Registry:
-    """Extensions by name. A name that is not in it has the type it came with."""
+    """Extensions by name. An extension that is not registered keeps the type it arrived with."""
 
     __slots__ = ("_known",)
 
@@ -44,7 +44,9 @@ class Registry:
             self.register(extension)
 
     def register(self, extension: Extension) -> None:
-        """Adds an extension, or replaces the one of that name. Raises CloudEventError for a name that none may have."""
+        """Add an extension, or replace the one of that name. Raises CloudEventError for a name that no extension may
+        have.
+        """
         check_name(extension.name)
         if extension.name in rules.CORE:
             refuse(rules.DUPLICATE, extension.name, why="it is a core attribute, not an extension")
@@ -60,7 +62,9 @@ class Registry:
         return sorted(self._known)
 
     def read(self, attributes: Mapping[str, AttributeValue], name: str) -> ExtensionValue | None:
-        """The value with its type, None when it is not set. Raises CloudEventError for one that does not fit."""
+        """The value with its registered type, or None when it is not set. Raises CloudEventError for a value that does
+        not fit.
+        """
         if name in rules.CORE:
             refuse(rules.DUPLICATE, name, why="it is a core attribute, not an extension")
         value = attributes.get(name)
@@ -70,9 +74,9 @@ class Registry:
         return self._checked(known, _typed(known, value))
 
     def restored(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """The attributes with the types that headers lose: registered Integers, Booleans and Binaries are such again.
-
-        Timestamps and URIs are text in memory and stay it. Raises CloudEventError for an extension that does not fit.
+        """The attributes with the types that headers lost: registered Integers, Booleans and Binaries are restored.
+        Timestamps and URIs are held as text and stay text. Raises CloudEventError for an extension that does not fit its
+        type.
         """
         made = dict(attributes)
         for name in attributes:
@@ -83,9 +87,8 @@ class Registry:
         return made
 
     def typed(self, values: Mapping[str, ExtensionValue | None]) -> dict[str, AttributeValue | datetime]:
-        """Values that fit their types, for `CloudEvent(extensions=...)`; None is left out. Raises CloudEventError.
-
-        What is registered as an Integer may be given as its text, and so on: as it would come from headers.
+        """Values checked against their types, for `CloudEvent(extensions=...)`; None is left out. The value of a
+        registered type may be given as text, in the form that headers carry. Raises CloudEventError.
         """
         made: dict[str, AttributeValue | datetime] = {}
         for name, value in values.items():
@@ -97,7 +100,7 @@ class Registry:
                 made[name] = value
                 continue
             seen = self._checked(known, _typed(known, value))
-            # a timestamp that was given as text stays as it was written
+            # A timestamp given as text is kept as written.
             made[name] = value if isinstance(value, str) and known.type is AttributeType.TIMESTAMP else seen
         return made
 
@@ -112,7 +115,7 @@ _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,9}")
 
 
 def _typed(known: Extension, value: ExtensionValue) -> ExtensionValue:
-    """The value as Python sees one of the extension's type. A str is taken for the canonical string of it."""
+    """The value as the Python value of the extension's type. A str is taken as its canonical string."""
     name, kind = known.name, known.type
     if isinstance(value, str):
         match kind:
@@ -186,4 +189,4 @@ DOCUMENTED: Final = (
 )
 
 documented: Final = Registry(DOCUMENTED)
-"""The extensions that the CloudEvents documents define."""
+"""The extensions documented by the CloudEvents project."""

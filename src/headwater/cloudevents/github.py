@@ -1,17 +1,17 @@
-"""GitHub webhooks as CloudEvents, after the adapter document of the CloudEvents specification (adapters/github.md).
+"""GitHub webhooks as CloudEvents, following the adapter document of the CloudEvents specification (adapters/github.md).
 
-The document gives, for each kind of webhook, where `type`, `source`, `subject` and `time` come from; `id` is the
-delivery's and `data` the request body, byte for byte. Kinds of webhook that it does not know have rows here that follow
-its pattern, and an unknown one becomes `com.github.<event>.<action>` with the repository (else the organization, the
-account, the sender) as its source and without a subject.
+For each kind of webhook the document defines where `type`, `source`, `subject` and `time` come from; `id` is the
+delivery id, and `data` is the request body, byte for byte. Kinds that it does not define have rows here that follow its
+pattern. An unknown kind becomes `com.github.<event>.<action>`, with the repository (else the organization, the account,
+the sender) as its source and without a subject.
 
-Where the document hesitates or GitHub does something else:
+Where the document is unclear or GitHub deviates from it:
 
-* "Current time" is the caller's to say (`received`): nothing here has a clock. Without it such an event has no time.
-* A time that is no RFC 3339 timestamp (a bare date) is passed over; seconds since 1970 are turned into one.
+* "Current time" is the caller's `received`, because nothing here reads a clock. Without it such an event has no time.
+* A time that is not an RFC 3339 timestamp (a bare date) is skipped; seconds since 1970 are converted to one.
 * The type of a `status` ends with its state, and that of a `team_add`, which has no action, with the event.
-* A `release` has a time where GitHub says when: created, or published. An edit or a deletion has that of its arrival.
-* A delivery without an id gets one from the hash of its event and its body: the same webhook, the same id.
+* A `release` has the time of its creation or publication. An edit or a deletion has its time of arrival.
+* A delivery without an id gets one from the hash of its event and body: the same webhook always has the same id.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ EVENT_HEADER: Final = "X-GitHub-Event"
 DELIVERY_HEADER: Final = "X-GitHub-Delivery"
 
 Payload = dict[str, Any]
-Place = str | Callable[[Payload], object]  # a dotted path into the payload, or how to find it
+Place = str | Callable[[Payload], object]  # a dotted path into the payload, or a function of it
 
 
 class _Row(NamedTuple):
-    """How one kind of webhook is mapped. The first of `times` that holds a timestamp counts."""
+    """The mapping of one kind of webhook. The first of `times` that holds a timestamp is used."""
 
-    type: str  # without the prefix; the values of `parts` are appended to it
+    type: str  # without the prefix; the values at `parts` are appended
     parts: tuple[str, ...]
     source: Place
     subject: str | None = None
@@ -51,7 +51,7 @@ def _comment_source(payload: Payload) -> object:
 
 
 def _marketplace_source(payload: Payload) -> object:
-    """The sender's URL without the part that names the sender."""
+    """The sender's URL without its last segment, the sender's name."""
     url = _at(payload, "sender.url")
     return url.rpartition("/")[0] if isinstance(url, str) else None
 
@@ -78,7 +78,7 @@ def _security_source(payload: Payload) -> object:
 
 
 _ROWS: Final = {
-    # the document's, in its order
+    # From the document, in its order.
     "check_run": _Row(
         "check_run", _ACTION, _REPOSITORY, "check_run.id", ("check_run.completed_at", "check_run.started_at")
     ),
@@ -119,7 +119,7 @@ _ROWS: Final = {
     "milestone": _Row("milestone", _ACTION, _REPOSITORY, "milestone.number", ("milestone.updated_at",)),
     "organization": _Row("organization", _ACTION, _ORGANIZATION, "membership.user.login"),
     "org_block": _Row("org_block", _ACTION, _ORGANIZATION, "blocked_user.login"),
-    # the document says pusher.updated_at, which GitHub does not send
+    # The document says pusher.updated_at, which GitHub does not send.
     "page_build": _Row("page_build", (), _REPOSITORY, "build.url", ("pusher.updated_at", "build.updated_at")),
     "project_card": _Row("project_card", _ACTION, _REPOSITORY, "project_card.id", ("project_card.updated_at",)),
     "project_column": _Row("project_column", _ACTION, _REPOSITORY, "project_column.id", ("project_column.updated_at",)),
@@ -156,7 +156,7 @@ _ROWS: Final = {
     "team": _Row("team", _ACTION, _REPOSITORY, "team.id", ("updated_at",)),
     "team_add": _Row("team_add", _ACTION, _REPOSITORY, "team.id"),
     "watch": _Row("watch", _ACTION, _REPOSITORY),
-    # after its pattern
+    # Not in the document.
     "branch_protection_rule": _Row("branch_protection_rule", _ACTION, _REPOSITORY, "rule.id", ("rule.updated_at",)),
     "code_scanning_alert": _Row(
         "code_scanning_alert",
@@ -192,7 +192,12 @@ _ROWS: Final = {
     "workflow_run": _Row("workflow_run", _ACTION, _REPOSITORY, "workflow_run.id", ("workflow_run.updated_at",)),
 }
 
-_SOURCES: Final = (_REPOSITORY, _ORGANIZATION, _ACCOUNT, "sender.url")  # where a row's own is missing
+_SOURCES: Final = (
+    _REPOSITORY,
+    _ORGANIZATION,
+    _ACCOUNT,
+    "sender.url",
+)  # fallbacks for a row whose own source is missing
 
 
 def from_webhook(
@@ -204,9 +209,10 @@ def from_webhook(
 ) -> CloudEvent:
     """The CloudEvent of one webhook.
 
-    `event` is the value of X-GitHub-Event, `body` the JSON body (a mapping is encoded), `delivery` the value of
-    X-GitHub-Delivery, `received` the time of arrival for the events that carry none of their own.
-    Raises CloudEventError: for a body that is no JSON object, and one that does not say where it comes from.
+    `event`: the value of X-GitHub-Event. `body`: the JSON body; a mapping is encoded. `delivery`: the value of
+    X-GitHub-Delivery. `received`: the time of arrival, used for events without a time of their own.
+
+    Raises CloudEventError for a body that is not a JSON object, or without any of the possible sources.
     """
     text = bytes(body) if isinstance(body, (bytes, bytearray, memoryview)) else encode_json(body)
     payload = decode_json(text)
@@ -228,14 +234,13 @@ def from_webhook(
         time=next((time for place in row.times if (time := _timestamp(_at(payload, place)))), received),
         datacontenttype=JSON_CONTENT_TYPE,
         data=msgspec.Raw(text),
-        strict=False,  # the source is GitHub's text: an event is not refused for a character in it
+        strict=False,  # the source is GitHub's text, and a character in it is no reason to refuse the event
     )
 
 
 def from_request(headers: Mapping[str, str], body: bytes, *, received: datetime | str | None = None) -> CloudEvent:
-    """The CloudEvent of a webhook as it arrives over HTTP, with either of GitHub's two content types.
-
-    Whether GitHub sent it (X-Hub-Signature-256) is for the receiver to check first. Raises CloudEventError.
+    """The CloudEvent of a webhook as received over HTTP, with either of GitHub's two content types. The receiver has to
+    verify its signature (X-Hub-Signature-256) first. Raises CloudEventError.
     """
     named = {name.lower(): value for name, value in headers.items()}
     if media_type(named.get("content-type", "")) == "application/x-www-form-urlencoded":
@@ -261,9 +266,8 @@ _archived = msgspec.json.Decoder(_Archived)
 
 
 def from_archive(line: bytes) -> CloudEvent:
-    """The CloudEvent of a webhook that was kept as JSON: `{"event": ..., "payload": {...}}`.
-
-    `delivery` and `received` may stand beside them. Raises CloudEventError.
+    """The CloudEvent of a webhook archived as JSON: `{"event": ..., "payload": {...}}`, with optional members `delivery`
+    and `received`. Raises CloudEventError.
     """
     try:
         kept = _archived.decode(line)
@@ -273,7 +277,7 @@ def from_archive(line: bytes) -> CloudEvent:
 
 
 def _at(payload: Payload, place: Place) -> object:
-    """What stands at a place in the payload, None where the way there is broken."""
+    """The value at a place in the payload, or None when a part of the path is missing."""
     if not isinstance(place, str):
         return place(payload)
     value: object = payload

@@ -1,8 +1,9 @@
-"""Attribute strings as header values: percent-encoding out; quoted strings and percent-encoding in.
+"""Attribute strings as header values: written with percent-encoding; read with quoted strings and percent-encoding.
 
-Out: space, `"`, `%` and everything outside U+0021-U+007E become the `%XX` of their UTF-8 bytes (binding 3.1.3.2). In:
-first double-quoted parts lose their quotes and backslashes (older senders), then one round of percent-decoding; what
-that yields must be UTF-8. A `%` that begins no triplet stays a `%`, since sdk-go sends it so, unless reading is strict.
+Written: space, `"`, `%` and everything outside U+0021-U+007E become the `%XX` of their UTF-8 bytes (binding 3.1.3.2).
+Read: first, double-quoted parts lose their quotes and backslashes (older senders), then one round of percent-decoding
+follows, which must yield UTF-8. A `%` that begins no triplet stays a `%`, because sdk-go sends it so, unless reading is
+strict.
 """
 
 import re
@@ -35,7 +36,7 @@ def _percent(match: re.Match[str]) -> str:
 def decode_header_value(
     value: str, strict: bool = False, attribute: str | None = None, header: str | None = None
 ) -> str:
-    """The string that a header value stands for. `attribute` and `header` are for the error. Raises CloudEventError."""
+    """The string that a header value encodes. `attribute` and `header` are named in the error. Raises CloudEventError."""
     text = value
     if '"' in text:
         parts, end = [], 0

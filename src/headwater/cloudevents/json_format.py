@@ -1,8 +1,8 @@
-"""The JSON event format: one JSON object holds the attributes and `data` or `data_base64`.
+"""The JSON event format: one JSON object holds the attributes, and `data` or `data_base64`.
 
-Reading takes the object apart without decoding `data`, which stays a JSON text until it is read. What JSON allows and
-CloudEvents does not is refused by name: an attribute twice, a number with a fraction or above 32 bits, an object, a
-lone surrogate. A member that is null is an attribute that is not set; `data` that is null is a payload.
+Reading splits the object without decoding `data`, which stays a JSON text until it is accessed. What JSON allows but
+CloudEvents does not is refused with a specific rule: a repeated attribute, a number with a fraction or above 32 bits, an
+object, a lone surrogate. A null member is an unset attribute; a null `data` is a payload.
 """
 
 import base64
@@ -44,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def to_json(event: CloudEvent) -> bytes:
-    """The event as UTF-8 JSON text. Raises CloudEventError when data that should be JSON is none."""
+    """The event as UTF-8 JSON text. Raises CloudEventError when data that should be JSON is not."""
     members: dict[str, Any] = event._attributes.copy()
     kind = event.kind
     if kind is DataKind.JSON:
@@ -57,7 +57,7 @@ def to_json(event: CloudEvent) -> bytes:
 
 
 def _json_text(payload: bytes) -> msgspec.Raw:
-    """A JSON payload, fit to be put into another JSON text. Raises CloudEventError."""
+    """A JSON payload that can be embedded in another JSON text. Raises CloudEventError."""
     try:
         text = _text.decode(payload.removeprefix(BYTE_ORDER_MARK))
         if not payload.isascii():
@@ -68,7 +68,9 @@ def _json_text(payload: bytes) -> msgspec.Raw:
 
 
 def from_json(text: bytes, strict: bool = False) -> CloudEvent:
-    """The event in a JSON text, as bytes. A byte order mark is ignored. Raises CloudEventError with attribute and rule."""
+    """The event in a JSON text, given as bytes; a byte order mark is ignored. Raises CloudEventError with attribute and
+    rule.
+    """
     if not isinstance(text, (bytes, bytearray, memoryview)):
         refuse(
             NOT_BYTES, None, text, why=f"a JSON text is bytes here, as it travels, not {type(text).__name__}: encode it"
@@ -81,7 +83,7 @@ def from_json(text: bytes, strict: bool = False) -> CloudEvent:
 
 
 def read_any(text: bytes, strict: bool) -> CloudEvent:
-    """`from_json`, the long way."""
+    """The general path of `from_json`."""
     text = bytes(text).removeprefix(BYTE_ORDER_MARK)
     if not text.isascii():
         _check_utf8(text)
@@ -145,19 +147,20 @@ def _data(
 
 
 def _shortest(members: dict[str, msgspec.Raw]) -> int:
-    """How long an object with these members and no white space is. A text of just this length has no others in it:
-    a second `id`, an escape in a name or a blank would each make it longer."""
+    """The length of an object with these members and no white space. A text of exactly this length has no others: a
+    second `id`, an escape in a name or a blank would make it longer.
+    """
     names = "".join(members)
     length = len(names) if names.isascii() else len(names.encode())
     return length + sum([len(memoryview(raw)) for raw in members.values()]) + 4 * len(members) + 1
 
 
 class _Members(list[tuple[str, Any]]):
-    """An object as the list of its members, repeated ones included."""
+    """An object as a list of members, including repeated ones."""
 
 
 def _check_distinct(text: bytes) -> None:
-    """Raises CloudEventError for a member that is there twice. `text` is a JSON object."""
+    """Raises CloudEventError for a repeated member. `text` is a JSON object."""
     compact = msgspec.json.format(text, indent=-1)
     if _shortest(_members.decode(compact)) == len(compact):
         return
@@ -189,7 +192,7 @@ def _check_utf8(text: bytes) -> None:
 
 
 def _explain(text: bytes, error: Exception) -> NoReturn:
-    """Refuse a text that msgspec does not read: for a lone surrogate in an attribute, else as no JSON."""
+    """Refuse a text that msgspec cannot read: for a lone surrogate in an attribute, else as malformed JSON."""
     for name, value in _all_members(text):
         if isinstance(value, str):
             check_string(name, value)

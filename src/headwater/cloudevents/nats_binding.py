@@ -1,15 +1,17 @@
-"""The NATS protocol binding for CloudEvents: an event as a message, in binary or in structured content mode.
+"""The NATS protocol binding for CloudEvents: an event as a message, in binary or structured content mode.
 
     binary       ce-<attribute>: <percent-encoded canonical string>, one header each; the data is the payload
     structured   Content-Type: application/cloudevents+json; the payload is the JSON event format
 
-Unlike over HTTP and Kafka, the content type of the data is `ce-datacontenttype`; a plain Content-Type only tells the
-mode. Names are written in lower case and matched in any (as the binding says); the same attribute twice is refused.
+Unlike in HTTP and Kafka, the content type of the data is `ce-datacontenttype`; a plain Content-Type only determines the
+mode. Names are written in lower case and matched case-insensitively, as the binding says; a repeated attribute is
+refused.
 
-By the letter everything without that Content-Type is binary. But the binding's own structured example, sdk-go and
-sdk-rust send none, so by default a message without it is binary if it has a `ce-` header and structured if it has none
-and its payload begins like a JSON object. `strict=True` is the letter, here and in the values.
-There is no batch mode in this binding: a batch is refused, not taken for its first event.
+According to the binding every message without that Content-Type is binary. But its own structured example, sdk-go and
+sdk-rust send none, so by default a message without it is binary if it has a `ce-` header, and structured if it has none
+and its payload begins like a JSON object. `strict=True` follows the binding exactly, in this and in the values.
+
+This binding has no batch mode: a batch is refused rather than read as its first event.
 """
 
 from collections.abc import Iterable
@@ -62,14 +64,16 @@ _ATTRIBUTE_OF: Final = {PREFIX + name: name for name in rules.CORE}
 
 
 class NATSMessage(NamedTuple):
-    """What the binding needs of a message. `headers` may be a Headers, a mapping, pairs, or None for no headers."""
+    """The parts of a message that the binding needs. `headers` may be a Headers, a mapping, pairs, or None for no
+    headers.
+    """
 
     headers: Headers | HeaderSource | None
     data: bytes
 
 
 class WrittenMessage(NATSMessage):
-    """A `NATSMessage` that was written here: its headers are a `Headers`."""
+    """A `NATSMessage` made here: its headers are a `Headers`."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -79,7 +83,7 @@ class WrittenMessage(NATSMessage):
 
 
 class HasHeadersAndData(Protocol):
-    """A `NATSMessage`, or any message with these two, such as a received one."""
+    """A `NATSMessage`, or any other message with these attributes, such as a received one."""
 
     @property
     def headers(self) -> Any: ...
@@ -90,15 +94,12 @@ class HasHeadersAndData(Protocol):
 _message = partial(tuple.__new__, WrittenMessage)  # WrittenMessage(...) without a Python call
 
 
-# writing
-
-
 def to_binary(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> WrittenMessage:
-    """The event in binary mode, `headers` a `Headers`. With `msg_id` also `Nats-Msg-Id`, from `message_id`.
+    """The event in binary mode. `msg_id` adds `Nats-Msg-Id`, from `message_id`. `compat="sdk-go"` writes what the
+    JetStream binding of sdk-go reads (`sdk_go`), which differs from the standard.
 
-    `compat="sdk-go"` writes what the JetStream binding of sdk-go reads (`sdk_go`), which is not the standard.
-    The content type that JSON data implies is made explicit. Raises CloudEventError for text that its declared charset
-    cannot hold.
+    The content type that JSON data implies is written explicitly. Raises CloudEventError for text that its declared
+    charset cannot hold, ConfigError for an unknown `compat`.
     """
     more = f"{NatsHeader.MSG_ID.value}: {message_id(event)}\r\n".encode("ascii") if msg_id else b""
     if compat is None:
@@ -122,9 +123,9 @@ def _attribute_lines(event: CloudEvent) -> list[tuple[str, str]]:
 
 
 def to_structured(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> WrittenMessage:
-    """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError if JSON data is none.
-
-    `compat="sdk-go"` leaves the Content-Type out, as sdk-go does, and writes the time as Go reads it.
+    """The event in structured mode. `msg_id` adds `Nats-Msg-Id`. `compat="sdk-go"` omits the Content-Type, as sdk-go
+    does, and writes the time as Go reads it. Raises CloudEventError when JSON data is not JSON, ConfigError for an
+    unknown `compat`.
     """
     if compat is None:
         pairs, text = [(CONTENT_TYPE, STRUCTURED_JSON)], to_json(event)
@@ -136,29 +137,25 @@ def to_structured(event: CloudEvent, *, msg_id: bool = False, compat: Compat = N
 
 
 def _compatible(compat: str) -> ModuleType:
-    """The module of another implementation's dialect. Raises ConfigError for an unknown one."""
+    """The module that implements another SDK's dialect. Raises ConfigError for an unknown one."""
     if compat != "sdk-go":
         raise ConfigError(f"compat is 'sdk-go' or None, not {compat!r}", value=compat, limit="sdk-go")
     return sdk_go
 
 
 def message_id(event: CloudEvent) -> str:
-    """`source`, a space, `id`, both percent-encoded: different events never share one, for no encoded part has a space.
-
-    As `Nats-Msg-Id` it makes a stream drop an event that is published twice.
+    """`source`, a space, and `id`, both percent-encoded: different events have different ids, because no encoded part
+    contains a space. As `Nats-Msg-Id` it makes a stream drop an event that is published twice.
     """
     return f"{encode_header_value(event.source)} {encode_header_value(event.id)}"
 
 
-# reading
-
-
 def from_nats(message: HasHeadersAndData, strict: bool = False, *, compat: Compat = None) -> CloudEvent:
-    """The event in a message, whatever its mode. Attributes from headers are Strings: their types are not sent.
+    """The event in a message, in either mode. Attributes from headers are Strings: headers carry no types.
 
-    Of a message with a `header_block` that is read, unless its `headers` have been changed since. JSON data is not
-    decoded here; data whose type says text is text, in the charset that the type names. `compat="sdk-go"` reads what
-    sdk-go writes (`sdk_go`). Raises CloudEventError, also for headers that are malformed, and nothing else.
+    The `header_block` of a message is read if it has one and its `headers` have not been changed since. JSON data is not
+    decoded here; data of a text type is decoded in the charset that the type names. `compat="sdk-go"` reads what sdk-go
+    writes (`sdk_go`). Raises CloudEventError, also for malformed headers, and ConfigError for an unknown `compat`.
     """
     block = _block(message)
     if compat is not None:
@@ -172,10 +169,10 @@ def from_nats(message: HasHeadersAndData, strict: bool = False, *, compat: Compa
 
 
 def read_any(pairs: list[tuple[str, str]], data: bytes, strict: bool) -> CloudEvent:
-    """`from_nats`, the long way, for the headers and the payload of a message."""
+    """The general path of `from_nats`, for the headers and payload of a message."""
     attributes: dict[str, str] = {}
     content_type = None
-    others = 0  # headers that are no attributes
+    others = 0  # headers that are not attributes
     well_named = True
     for name, value in pairs:
         attribute = _ATTRIBUTE_OF.get(name)
@@ -198,14 +195,16 @@ def read_any(pairs: list[tuple[str, str]], data: bytes, strict: bool) -> CloudEv
 
 
 def content_mode(message: HasHeadersAndData, strict: bool = False) -> ContentMode:
-    """Which mode a message is in. Raises CloudEventError for a batch, another event format, or no CloudEvent at all."""
+    """The mode of a message. Raises CloudEventError for a batch, another event format, or a message that is not a
+    CloudEvent.
+    """
     pairs = _pairs(message, _block(message))
     content_type = next((value for name, value in pairs if name.lower() == "content-type"), None)
     return _mode(content_type, any(name[:3].lower() == PREFIX for name, _ in pairs), message.data, strict)
 
 
 def _block(message: HasHeadersAndData) -> bytes | None:
-    """The header block that travelled, as long as it is known and still true; b"" for none."""
+    """The header block as received, if it is known and unchanged; b"" for no headers."""
     block: bytes | None = getattr(message, "header_block", None)
     if block is not None and getattr(message, "has_changed_headers", False):
         return None
@@ -249,7 +248,7 @@ def _mode(content_type: str | None, has_attributes: bool, data: bytes, strict: b
 
 
 def _refuse_names(pairs: Pairs) -> None:
-    """Raise for the first `ce-` header whose attribute is misnamed or there already."""
+    """Raise for the first `ce-` header with an invalid or repeated attribute name."""
     seen = set()
     for name, value in pairs:
         if name[:3].lower() == PREFIX:

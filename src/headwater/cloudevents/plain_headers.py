@@ -1,12 +1,12 @@
-"""Binary mode as nearly every message has it: one pass over the header block, in either direction.
+"""Fast path for binary mode: reads or writes the form of nearly every message in one pass over the header block.
 
     NATS/1.0␍␊
-    ce-<name>: <value>␍␊       value: printable ASCII, nothing that is percent-encoded or quoted, no blank at the ends
-    <Other>: …␍␊               anything but Content-Type, which decides about the mode
+    ce-<name>: <value>␍␊       value: printable ASCII, nothing percent-encoded or quoted, no blank at the ends
+    <Other>: …␍␊               anything but Content-Type, which determines the mode
     ␍␊
 
-Whatever is not of that form, or breaks a rule, is None here: `nats_binding` then reads or writes it the long way, which
-knows the oddities and the errors. So there is one opinion on what an event is, and a short way to it.
+For any other form, and for every broken rule, these functions return None, and `nats_binding` takes its general path,
+which handles the exceptions and raises the errors. So the rules of an event are defined in one place only.
 """
 
 from typing import Any
@@ -24,22 +24,22 @@ else:
     from headwater.cloudevents.event import CloudEvent, make_event
     from headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
 
-COMPILED: bool = cython.compiled  # interpreted, the long way is the shorter one
+COMPILED: bool = cython.compiled  # interpreted, the general path is faster
 
 _ABSENT = DataKind.ABSENT
 _JSON = DataKind.JSON
 _TEXT = DataKind.TEXT
-Attributes = dict[str, Any]  # as a name, because Cython reads the two brackets otherwise than the .pxd
-Characters = bytes  # compiled, a pointer to them: bytes end with a NUL, so one look behind the end is in bounds
-Writable = bytearray  # compiled, a pointer into bytes that nobody has seen yet
+Attributes = dict[str, Any]  # an alias, because Cython and the .pxd disagree about the subscripted type
+Characters = bytes  # compiled, a pointer: bytes end with a NUL, so one read past the end stays in bounds
+Writable = bytearray  # compiled, a pointer into new bytes that nothing else references yet
 
 _IMPLIED_LINE = b"ce-datacontenttype: application/json\r\n"
 _FIRST_LINE = b"NATS/1.0\r\n"
 
 
 def read_plain(block: bytes, payload: bytes) -> CloudEvent | None:
-    """The event in binary mode, or None for a block that is not plain or no event. The payload is not looked at."""
-    end: cython.Py_ssize_t = len(block) - 2  # where the empty line has to begin
+    """The event in binary mode, or None when the block is not plain or not an event. The payload is not validated."""
+    end: cython.Py_ssize_t = len(block) - 2  # where the empty line must begin
     at: cython.Py_ssize_t = 10
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
@@ -93,37 +93,36 @@ def read_plain(block: bytes, payload: bytes) -> CloudEvent | None:
 
 
 def _name_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset of the first byte from `at` that no attribute name has."""
+    """Offset of the first byte from `at` on that cannot be part of an attribute name."""
     while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39):
         at += 1
     return at
 
 
 def _value_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset of the first byte from `at` that does not stand for itself in a header value."""
+    """Offset of the first byte from `at` on that a header value cannot contain literally."""
     while at < end and 0x20 <= text[at] <= 0x7E and text[at] != 0x25 and text[at] != 0x22:
         at += 1
     return at
 
 
 def _name_of_another(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset of the first byte from `at` that no header name has."""
+    """Offset of the first byte from `at` on that cannot be part of a header name."""
     while at < end and 0x20 < text[at] < 0x7F and text[at] != 0x3A:
         at += 1
     return at
 
 
 def _concerns_events(name: bytes) -> bool:
-    """Whether a header other than `ce-…` in lower case has something to say about the event."""
+    """Whether a header other than a lower-case `ce-…` affects the event."""
     lower = name.lower()
     return lower == b"content-type" or lower.startswith(b"ce-")
 
 
 def write_plain(event: CloudEvent, more: bytes) -> bytes | None:
-    """The header block of an event whose attributes are Strings that stand for themselves, else None.
-
-    None for text too, whose charset may have to be changed. The content type that JSON data implies is made explicit.
-    `more`: further lines, each with its CRLF, which go to the end.
+    """The header block of an event whose attributes are all Strings that need no encoding, else None. Also None for text
+    data, which may have to be converted to another charset. The content type that JSON data implies is written
+    explicitly. `more`: further lines, each with its CRLF, appended at the end.
     """
     attributes = event._attributes
     if event._kind is _TEXT:
@@ -162,14 +161,14 @@ def write_plain(event: CloudEvent, more: bytes) -> bytes | None:
 
 
 def _new_bytes(size: cython.Py_ssize_t) -> bytes:
-    """Bytes to be written before anybody sees them."""
+    """New bytes, to be filled before they are handed out."""
     if cython.compiled:
         return PyBytes_FromStringAndSize(cython.NULL, size)
     return bytes(size)
 
 
 def _put(text: Writable, at: cython.Py_ssize_t, piece: bytes) -> cython.Py_ssize_t:
-    """Writes the bytes at `at`."""
+    """Write `piece` at `at`."""
     read = piece
     for offset in range(len(piece)):
         text[at + offset] = read[offset]
@@ -177,7 +176,7 @@ def _put(text: Writable, at: cython.Py_ssize_t, piece: bytes) -> cython.Py_ssize
 
 
 def _put_visible(text: Writable, at: cython.Py_ssize_t, value: str) -> cython.Py_ssize_t:
-    """Writes a value at `at`; offset behind it, or -1 for one that does not stand for itself."""
+    """Write a value at `at`; returns the offset after it, or -1 for a value that needs encoding."""
     if cython.compiled:
         if PyUnicode_KIND(value) != 1:  # it has characters above U+00FF
             return -1

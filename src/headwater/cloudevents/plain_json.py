@@ -1,9 +1,10 @@
-"""A JSON event as nearly every producer writes it: one pass over its bytes, `data` left as it lies.
+"""Fast path for a JSON event: one pass over its bytes in the form that nearly every producer writes, `data` left
+encoded.
 
-Attributes are strings of printable ASCII without an escape, whole numbers of up to nine digits, true or false; each is
-there once; blanks may stand where JSON has them. Anything else, `data_base64` too, is None here, and `json_format` reads
-it the long way or says what is wrong. The end of `data` is found by counting brackets, which finds the end of a value
-that is JSON; msgspec then says whether it is JSON.
+Attributes are strings of printable ASCII without escapes, integers of up to nine digits, true or false, none of them
+repeated; white space may appear wherever JSON allows it. For anything else, including `data_base64`, `read_plain`
+returns None, and `json_format` reads the text or raises the error. The end of `data` is found by counting brackets,
+which is correct if the value is JSON; msgspec then checks that it is.
 """
 
 from typing import Any
@@ -20,9 +21,9 @@ else:
     from headwater.cloudevents.event import CloudEvent, make_event
     from headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
 
-COMPILED: bool = cython.compiled  # interpreted, the long way is the shorter one
+COMPILED: bool = cython.compiled  # interpreted, the general path is faster
 Attributes = dict[str, Any]
-Characters = bytes  # compiled, a pointer to them: bytes end with a NUL, so one look behind the end is in bounds
+Characters = bytes  # compiled, a pointer: bytes end with a NUL, so one read past the end stays in bounds
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _ABSENT = DataKind.ABSENT
@@ -30,7 +31,7 @@ _JSON = DataKind.JSON
 
 
 def read_plain(source: bytes) -> CloudEvent | None:
-    """The event in a JSON text; None for a text that is not plain, or no event."""
+    """The event in a JSON text; None when the text is not plain or not an event."""
     end: cython.Py_ssize_t = len(source)
     at: cython.Py_ssize_t
     start: cython.Py_ssize_t
@@ -95,7 +96,9 @@ def _set_text(
     end: cython.Py_ssize_t,
     seen: cython.int,
 ) -> cython.int:
-    """Sets an attribute to `source[start:end]`. What is then `seen` of the core attributes; -1 when it may not be set."""
+    """Set an attribute to `source[start:end]`. Returns the updated `seen` bits of core attributes, or -1 when it cannot
+    be set.
+    """
     text = source
     index: cython.int = core_index(text, name, name_end)
     if start == end:
@@ -119,7 +122,7 @@ def _set_word(
     word: bytes,
     seen: cython.int,
 ) -> cython.int:
-    """`_set_text` for a number or a boolean, which no core attribute is."""
+    """`_set_text` for a number or a boolean, which no core attribute may be."""
     text = source
     key = source[name:name_end].decode("ascii")
     value = _literal(word)
@@ -130,7 +133,7 @@ def _set_word(
 
 
 def _is_json(attributes: Attributes, data: bytes) -> bool:
-    """Whether `data` is JSON, and is meant to be."""
+    """Whether `data` is JSON, and the content type says so."""
     content_type = attributes.get("datacontenttype")
     if content_type is not None and not is_json_type(content_type):
         return False
@@ -156,14 +159,14 @@ def _name_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -
 
 
 def _string_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset of the first byte from `at` that is no printable ASCII, a quote, or the beginning of an escape."""
+    """Offset of the first byte from `at` on that is a quote, a backslash, or not printable ASCII."""
     while at < end and 0x20 <= text[at] <= 0x7E and text[at] != 0x22 and text[at] != 0x5C:
         at += 1
     return at
 
 
 def _word_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset behind a number, true, false or null, at most 11 bytes away."""
+    """Offset after a number, true, false or null, at most 11 bytes away."""
     if end > at + 11:
         end = at + 11
     while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39 or text[at] == 0x2D):
@@ -184,7 +187,7 @@ def _literal(word: bytes) -> object:
 
 
 def _value_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset behind the JSON value that starts at `at`, provided that it is one; -1 when it does not end."""
+    """Offset after the value that starts at `at`, assuming that it is JSON; -1 when it does not end."""
     depth: cython.Py_ssize_t = 0
     byte: cython.int
     while at < end:

@@ -1,9 +1,8 @@
-"""What nearly every attribute is: printable ASCII, and an event whose attributes are all like that.
+"""Fast checks for the common case: an event whose attributes are all printable ASCII.
 
-The functions here are *sound* and not complete: a yes means that `attributes` would say yes as well, a no means "not
-judged here". So the rules stand in one place, and this one only saves most events the way there.
-
-Compiled, each is a loop over characters without an object made.
+The functions here are *sound* but not complete: whatever they accept, `attributes` would accept as well; the rest is
+left to `attributes`. So the rules are defined in one place, and most events skip the slow checks. Compiled, each
+function is a loop over characters that creates no object.
 """
 
 import re
@@ -11,8 +10,8 @@ from typing import Any, Final
 
 import cython
 
-Attributes = dict[str, Any]  # as a name, because Cython reads the two brackets otherwise than the .pxd
-Characters = bytes  # compiled, a pointer to them: bytes end with a NUL, so one look behind the end is in bounds
+Attributes = dict[str, Any]  # an alias, because Cython and the .pxd disagree about the subscripted type
+Characters = bytes  # compiled, a pointer: bytes end with a NUL, so one read past the end stays in bounds
 
 _NAME: Final = re.compile(r"[a-z0-9]+")
 _TIME: Final = re.compile(
@@ -21,7 +20,7 @@ _TIME: Final = re.compile(
 
 
 def is_visible(value: object) -> bool:
-    """Whether `value` is a str (no subclass) of printable ASCII, at least one character."""
+    """Whether `value` is a non-empty str (no subclass) of printable ASCII."""
     if type(value) is not str or not value:
         return False
     if not cython.compiled:
@@ -34,7 +33,7 @@ def is_visible(value: object) -> bool:
 
 
 def is_plain_name(value: object) -> bool:
-    """Whether `value` is a str (no subclass) that an attribute may be named."""
+    """Whether `value` is a str (no subclass) that is a valid attribute name."""
     if type(value) is not str or not value or value == "data":
         return False
     if not cython.compiled:
@@ -47,7 +46,9 @@ def is_plain_name(value: object) -> bool:
 
 
 def is_common_time(value: object) -> bool:
-    """Whether `value` is `YYYY-MM-DDThh:mm:ss[.f…]Z`, before the 29th, without a leap second: a timestamp for sure."""
+    """Whether `value` is `YYYY-MM-DDThh:mm:ss[.f…]Z`, with a day up to 28 and no leap second: then it is a valid
+    timestamp.
+    """
     if type(value) is not str or not value.isascii():
         return False
     if not cython.compiled:
@@ -57,7 +58,7 @@ def is_common_time(value: object) -> bool:
 
 
 def is_common_time_at(text: Characters, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """`is_common_time` of ASCII where it lies."""
+    """`is_common_time` for a slice of ASCII, without a copy."""
     last: cython.Py_ssize_t = end - 1
     if not cython.compiled:
         return is_common_time(text[start:end].decode("ascii"))
@@ -78,7 +79,7 @@ def is_common_time_at(text: Characters, start: cython.Py_ssize_t, end: cython.Py
 
 
 def _two_digits(text: Characters, at: cython.Py_ssize_t) -> cython.int:
-    """The number of two digits, or -1."""
+    """The value of two digits, or -1."""
     return (text[at] - 0x30) * 10 + text[at + 1] - 0x30 if _are_digits(text, at, at + 2) else -1
 
 
@@ -88,7 +89,7 @@ def _are_digits(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t)
     return at == end
 
 
-# The core attributes where they lie: an index into _CORE, and a bit for each that has been seen.
+# Core attributes, identified in place: an index into _CORE, and a bit for each that has been seen.
 
 _CORE = ["id", "type", "time", "source", "subject", "dataschema", "specversion", "datacontenttype"]
 _SPELLED = b"id type time source subject dataschema specversion datacontenttype"
@@ -98,7 +99,7 @@ _SPECVERSION_INDEX = 6
 
 
 def core_index(text: Characters, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """Which core attribute `text[start:end]` names, or -1. Its length tells nearly all of them apart."""
+    """The index of the core attribute named by `text[start:end]`, or -1. Its length distinguishes nearly all of them."""
     length: cython.Py_ssize_t = end - start
     if length == 2:
         return _index_if(text, start, length, 0, 0)
@@ -118,7 +119,7 @@ def core_index(text: Characters, start: cython.Py_ssize_t, end: cython.Py_ssize_
 def _index_if(
     text: Characters, start: cython.Py_ssize_t, length: cython.Py_ssize_t, index: cython.int, at: cython.Py_ssize_t
 ) -> cython.int:
-    """`index`, if `text` at `start` is what is spelled at `at`; else -1."""
+    """`index` if `text` at `start` equals `_SPELLED` at `at`, else -1."""
     spelled = _SPELLED
     for offset in range(length):
         if text[start + offset] != spelled[at + offset]:
@@ -129,7 +130,7 @@ def _index_if(
 def set_core(
     attributes: Attributes, source: bytes, index: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.bint:
-    """Sets the core attribute to the visible text `source[start:end]`, if that is a value for it."""
+    """Set the core attribute to the visible text `source[start:end]`; False when that is not a common value for it."""
     text = source
     if index == _SPECVERSION_INDEX:
         if end - start != 3 or text[start] != 0x31 or text[start + 1] != 0x2E or text[start + 2] != 0x30:
@@ -143,7 +144,7 @@ def set_core(
 
 
 def has_common_context(attributes: Attributes) -> bool:
-    """Whether attributes whose names are plain and whose strings are visible make an event of version 1.0."""
+    """Whether attributes with plain names and visible strings form an event of version 1.0 with a common time, if any."""
     if attributes.get("specversion") != "1.0":
         return False
     if type(attributes.get("id")) is not str or type(attributes.get("source")) is not str:
@@ -161,7 +162,7 @@ def has_common_context(attributes: Attributes) -> bool:
 
 
 def is_common(attributes: Attributes) -> bool:
-    """Whether these are the attributes of an event and all of them plain names with visible strings."""
+    """Whether these are the attributes of an event, with only plain names and visible strings."""
     for name, value in attributes.items():
         if not is_plain_name(name) or not is_visible(value):
             return False

@@ -1,18 +1,19 @@
-"""What sdk-go puts on the wire over NATS, read and written: `compat="sdk-go"`.
+"""The dialect of sdk-go over NATS, read and written: `compat="sdk-go"`.
 
-Its JetStream bindings (v2, v3) differ from the specification's binding, its core NATS binding (v2) knows one mode:
+The JetStream bindings of sdk-go (v2, v3) differ from the specification's binding; its core NATS binding (v2) has only
+one mode:
 
     binary       values as they print, neither percent-encoded nor decoded; `ce-datacontenttype`, or `content-type`
-    structured   the JSON text, without Content-Type; all that core NATS has
+    structured   the JSON text, without Content-Type; the only mode of core NATS
     mode         binary when there is a header spelled exactly `ce-specversion`, else structured
     repeated     the first value counts
-    blanks       those at the ends of id, type, subject, datacontenttype and dataschema go, in binary mode, Unicode's too
+    blanks       trimmed, Unicode's too, in id, type, subject, datacontenttype and dataschema, in binary mode
     time         what Go's time package reads: upper-case T and Z, no leap second
 
-So `%20` in such a header is three characters, and `Ce-Id` is no attribute. What sdk-go prints for two types is beyond
-reading: a Binary extension comes as `[1 2 255]`, a URI one as a Go struct; they are read as the Strings they are. We write
-the canonical strings of both instead, which sdk-go takes for Strings as well. Values that would not arrive are refused
-when they are written; when they are read, what sdk-go would make of them is made of them here.
+So `%20` in such a header is three characters, and `Ce-Id` is not an attribute. sdk-go prints two types in a form that
+cannot be parsed: a Binary extension as `[1 2 255]`, a URI one as a Go struct; they are read as Strings. This module
+writes the canonical strings of both instead, which sdk-go also reads as Strings. Writing refuses values that sdk-go
+would not receive unchanged; reading interprets values as sdk-go would.
 """
 
 import re
@@ -37,7 +38,7 @@ Pairs = list[tuple[str, str]]
 
 
 def attribute_lines(event: CloudEvent) -> Pairs:
-    """The headers of an event in binary mode. Raises CloudEventError for a value that sdk-go would not get."""
+    """The headers of an event in binary mode. Raises CloudEventError for a value that sdk-go would change."""
     pairs: Pairs = []
     for name, value in event.attributes.items():
         text = canonical_string(name, value)
@@ -54,7 +55,9 @@ def attribute_lines(event: CloudEvent) -> Pairs:
 
 
 def structured(event: CloudEvent) -> bytes:
-    """The JSON text of an event, its time as Go prints it. Raises CloudEventError for a time that Go does not have."""
+    """The JSON text of an event, with the time as Go prints it. Raises CloudEventError for a time that Go cannot
+    represent.
+    """
     text = event.time_text
     if text is None or (printed := _go_time(text)) == text:
         return to_json(event)
@@ -63,7 +66,7 @@ def structured(event: CloudEvent) -> bytes:
 
 
 def _go_time(text: str) -> str:
-    """RFC3339Nano in UTC, as Go prints a time: no zeros at the end of the fraction, nine digits at most."""
+    """RFC3339Nano in UTC, as Go prints a time: no trailing zeros in the fraction, at most nine digits."""
     upper = text.upper()
     if upper[17:19] == "60" or upper.startswith("0000"):
         refuse(NO_GO_TIME, "time", text, PREFIX + "time", "sdk-go would refuse the event")
@@ -83,7 +86,7 @@ def _go_time(text: str) -> str:
 
 
 def read(pairs: Pairs, data: bytes, strict: bool) -> CloudEvent:
-    """The event in a message of sdk-go. Raises CloudEventError, and nothing else."""
+    """The event in a message of sdk-go. Raises only CloudEventError."""
     if not any(name == MARK for name, _ in pairs):
         event = from_json(data, strict)
         _check_time(event.time_text, None)
@@ -113,7 +116,7 @@ def read(pairs: Pairs, data: bytes, strict: bool) -> CloudEvent:
 
 
 def _check_time(time: object, header: str | None) -> None:
-    """Raises CloudEventError for a timestamp of RFC 3339 that Go does not read."""
+    """Raises CloudEventError for an RFC 3339 timestamp that Go cannot parse."""
     text = str(time or "")
     if "t" in text or "z" in text or text[17:19] == "60":
         refuse(NO_GO_TIME, "time", text, header, "sdk-go refuses the event")

@@ -1,15 +1,16 @@
-"""The `cloudevents` 2.x SDK, both ways: its events and ours, our JSON format in its bindings, NATS as a binding of its kind.
+"""Interoperation with the `cloudevents` 2.x SDK: conversion of events, our JSON format for its bindings, and a NATS
+binding.
 
-    to_sdk, from_sdk         one event into the other
-    JSONFormat               a `Format` for its HTTP, Kafka, AMQP bindings: faster, and right where its own is not
-    to_binary, from_binary, to_structured, from_structured, from_nats, and each with `_event` behind
+    to_sdk, from_sdk         convert one event into the other
+    JSONFormat               a `Format` for its HTTP, Kafka and AMQP bindings: faster, and correct where its own is not
+    to_binary, from_binary, to_structured, from_structured, from_nats, and each with the suffix `_event`
                              the NATS binding in the shape of `cloudevents.core.bindings.*`, for the SDK's events
 
-What an SDK event cannot hold: the text of a timestamp (it has a datetime, cut to microseconds), and an explicit `null` as
-data. What it invents is undone here: an event without a time has none, and one without an id is an error. Attributes are
-checked by our rules before an SDK event is made; the dict it keeps is its own.
+An SDK event cannot hold the text of a timestamp (it has a datetime, cut to microseconds) or an explicit `null` as data.
+What the SDK invents is removed here: an event without a time stays without one, and one without an id is an error.
+Attributes are checked by our rules before an SDK event is made, and the event gets a dict of its own.
 
-The SDK is an extra (`headwater[cloudevents]`) and imported when the first event of its kind is made.
+The SDK is an extra (`headwater[cloudevents]`), imported when the first SDK event is made.
 """
 
 from collections.abc import Callable
@@ -37,20 +38,16 @@ if TYPE_CHECKING:
 EventFactory = Callable[[dict[str, Any], Any], Any]
 
 
-# events
-
-
 def to_sdk(event: CloudEvent, event_factory: EventFactory | None = None) -> "BaseCloudEvent":
-    """The SDK's event, made by its v1 `CloudEvent` unless a factory is given.
-
-    Raises CloudEventError for data that is not the JSON it claims to be, and for a time that no datetime holds.
+    """The event as an SDK event, made by the SDK's v1 `CloudEvent` unless a factory is given. Raises CloudEventError for
+    data that is not the JSON it claims to be, and for a time that no datetime can hold.
     """
     return _made(_sdk_attributes(event), event.data, event_factory)  # type: ignore[no-any-return]
 
 
 def from_sdk(event: "BaseCloudEvent", strict: bool = False) -> CloudEvent:
-    """Our event. An attribute that is None is unset. Raises CloudEventError for what the SDK lets pass and the
-    specification does not: empty names, floats, integers beyond 32 bits, version 0.3.
+    """The SDK event as a `CloudEvent`; an attribute that is None is unset. Raises CloudEventError for what the SDK
+    accepts and the specification does not: empty names, floats, integers beyond 32 bits, version 0.3.
     """
     return CloudEvent.from_attributes(event.get_attributes(), event.get_data(), strict)
 
@@ -63,7 +60,7 @@ def _sdk_attributes(event: CloudEvent) -> dict[str, Any]:
 
 
 def _made(attributes: dict[str, Any], data: Any, event_factory: EventFactory | None) -> Any:
-    """An event of the SDK, without the time that it invents when there is none."""
+    """An SDK event, without the time that the SDK adds when there is none."""
     if event_factory is None:
         from cloudevents.core.v1.event import CloudEvent as SdkEvent
 
@@ -79,14 +76,11 @@ def _is_json(content_type: object) -> bool:
     return content_type is None or (isinstance(content_type, str) and is_json_type(content_type))
 
 
-# the JSON format
-
-
 class JSONFormat:
-    """The JSON event format as the SDK's `Format`: `http.to_structured(event, JSONFormat())`.
+    """The JSON event format as an SDK `Format`: `http.to_structured(event, JSONFormat())`.
 
-    Errors are CloudEventError, a ValueError as the protocol of the SDK wants it. `read` takes our
-    `CloudEvent.from_attributes` as a factory too, which is strict; `functools.partial(..., strict=False)` is not.
+    Errors are CloudEventError, a subclass of the ValueError that the SDK's protocol requires. `read` also accepts our
+    `CloudEvent.from_attributes` as a factory, which is strict; `functools.partial(..., strict=False)` is not.
     """
 
     __slots__ = ()
@@ -94,16 +88,18 @@ class JSONFormat:
     CONTENT_TYPE: Final = STRUCTURED_JSON
 
     def read(self, event_factory: EventFactory | None, data: str | bytes) -> Any:
-        """The event in a JSON text, made by the factory. Raises CloudEventError before the factory sees anything bad."""
+        """The event in a JSON text, made by the factory. Raises CloudEventError before an invalid event reaches the
+        factory.
+        """
         event = from_json(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
         return to_sdk(event, event_factory)
 
     def write(self, event: "BaseCloudEvent | CloudEvent") -> bytes:
-        """The event, of the SDK or ours, as JSON text. Raises CloudEventError."""
+        """An SDK event or one of ours as JSON text. Raises CloudEventError."""
         return to_json(event if isinstance(event, CloudEvent) else from_sdk(event))
 
     def write_data(self, data: Any, datacontenttype: str | None) -> bytes:
-        """Data as the body of a binary message. A str is a JSON string where the type says JSON. Raises CloudEventError."""
+        """Data as the body of a binary message. For a JSON content type a str is a JSON string. Raises CloudEventError."""
         if data is None:
             return b""
         if isinstance(data, (bytes, bytearray, memoryview)):
@@ -115,9 +111,9 @@ class JSONFormat:
         return data.encode("utf-8", "surrogatepass")
 
     def read_data(self, body: bytes, datacontenttype: str | None) -> Any:
-        """The body of a binary message as data: a value for JSON, str for text in UTF-8, else bytes.
-
-        Without a type JSON is tried first, as the SDK does. Raises CloudEventError for what claims to be JSON and is not.
+        """The body of a binary message as data: a decoded value for JSON, str for text in UTF-8, else bytes. Without a
+        content type JSON is tried first, as the SDK does. Raises CloudEventError for a body that is not the JSON its
+        type claims.
         """
         if not body:
             return None
@@ -141,11 +137,8 @@ def _text_or_bytes(body: bytes) -> str | bytes:
         return body
 
 
-# the binding
-
-
 def to_binary(event: "BaseCloudEvent", event_format: "Format") -> NATSMessage:
-    """Binary mode. `event_format` encodes the data. Raises CloudEventError."""
+    """The event in binary mode; `event_format` encodes the data. Raises CloudEventError."""
     attributes = dict(event.get_attributes())
     data = event.get_data()
     if attributes.get("datacontenttype") is None and isinstance(data, (dict, list)):
@@ -157,7 +150,7 @@ def to_binary(event: "BaseCloudEvent", event_format: "Format") -> NATSMessage:
 def from_binary(
     message: HasHeadersAndData, event_format: "Format", event_factory: EventFactory | None = None
 ) -> "BaseCloudEvent":
-    """The event in a message that is in binary mode. Raises CloudEventError."""
+    """The event in a message in binary mode. Raises CloudEventError for any other message."""
     if nats_binding.content_mode(message) != "binary":
         refuse("mode", None, header=CONTENT_TYPE, why="the message is in structured mode: use from_structured")
     event = nats_binding.from_nats(message)
@@ -166,7 +159,7 @@ def from_binary(
 
 
 def to_structured(event: "BaseCloudEvent", event_format: "Format") -> NATSMessage:
-    """Structured mode. Raises CloudEventError for a format other than JSON: the binding knows no other."""
+    """The event in structured mode. Raises CloudEventError for a format other than JSON, the only one of this binding."""
     content_type = event_format.get_content_type()
     if media_type(content_type) != STRUCTURED_JSON:
         refuse(nats_binding.UNSUPPORTED_FORMAT, None, content_type, CONTENT_TYPE, "over NATS the event format is JSON")
@@ -176,14 +169,14 @@ def to_structured(event: "BaseCloudEvent", event_format: "Format") -> NATSMessag
 def from_structured(
     message: HasHeadersAndData, event_format: "Format", event_factory: EventFactory | None = None
 ) -> "BaseCloudEvent":
-    """The event in a message that is in structured mode; its headers are not looked at."""
+    """The event in a message in structured mode; its headers are ignored."""
     return event_format.read(event_factory, message.data)
 
 
 def from_nats(
     message: HasHeadersAndData, event_format: "Format", event_factory: EventFactory | None = None
 ) -> "BaseCloudEvent":
-    """The event in a message, whatever its mode. Raises CloudEventError for a batch, or no CloudEvent at all."""
+    """The event in a message of either mode. Raises CloudEventError for a batch, or a message that is not a CloudEvent."""
     read = from_binary if nats_binding.content_mode(message) == "binary" else from_structured
     return read(message, event_format, event_factory)
 

@@ -1,8 +1,8 @@
-"""A partition key as one token of a NATS subject, so that a stream can be split by it: `orders.<token>`.
+"""A partition key as one token of a NATS subject, so that a stream can be split by key: `orders.<token>`.
 
-Letters, digits, `-`, `_` and `~` stand for themselves; every other character becomes the `%XX` of its UTF-8 bytes: the dot
-that separates tokens, the wildcards, blanks, `$` (whose subjects belong to the server) and the `%` itself. The empty key
-is a lone `%`. So any key gives a legal token, different keys give different tokens, and the key can be had back.
+Letters, digits, `-`, `_` and `~` are kept; every other character becomes the `%XX` of its UTF-8 bytes: the dot that
+separates tokens, the wildcards, blanks, `$` (whose subjects belong to the server) and the `%` itself. The empty key is a
+single `%`. So any key gives a legal token, different keys give different tokens, and a token can be decoded again.
 """
 
 import re
@@ -25,7 +25,7 @@ def subject_token(key: str) -> str:
 
 
 def key_of_token(token: str) -> str:
-    """The key that `subject_token` made the token of. Raises CloudEventError for any other token."""
+    """The key encoded in a token of `subject_token`. Raises CloudEventError for any other token."""
     if token == EMPTY_KEY:
         return ""
     try:

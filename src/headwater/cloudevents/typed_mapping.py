@@ -1,12 +1,12 @@
-"""An event as an Iggy message: binary mode, the attributes as typed headers.
+"""An event as an Iggy message: binary mode, with the attributes as typed headers.
 
-    String and its kin   kind string, percent-encoded as in the NATS binding
-    Boolean, Integer     kind bool, int32
-    Binary               kind raw
-    data                 the payload
+    String and its subtypes   kind string, percent-encoded as in the NATS binding
+    Boolean, Integer          kind bool, int32
+    Binary                    kind raw
+    data                      the payload
 
-So the same message reads the same through both faces, and over Iggy the types survive that NATS headers do not carry.
-The whole table is docs/header-mapping.md.
+So NATS and Iggy clients read the same event from one message, and over Iggy attributes keep types that NATS headers
+lose. The whole table is in docs/header-mapping.md.
 """
 
 from headwater.cloudevents.attributes import AttributeValue
@@ -20,16 +20,16 @@ from headwater.model.typed_headers import TypedHeaders
 
 
 def event_to_typed(event: CloudEvent) -> tuple[TypedHeaders, bytes, list[Loss]]:
-    """(headers, payload, attributes that had to be left out). Raises CloudEventError as `to_binary`."""
+    """Returns headers, payload, and the attributes that had to be left out. Raises CloudEventError as `to_binary` does."""
     message = to_binary(event)
     assert isinstance(message.headers, Headers)
     typed, losses = nats_to_typed(message.headers)
     for attribute, value in event.attributes.items():
         name = PREFIX + attribute
-        if value == EMPTY.raw:  # the one Binary that already means something: its base64 goes, its type does not
+        if value == EMPTY.raw:  # the empty text in Iggy: sent as base64, without its type
             losses.append(Loss(name, "one zero byte is the empty text in Iggy: sent as base64"))
         elif isinstance(value, bytes) and 0 < len(value) <= LONGEST:
-            typed[name] = HeaderValue.from_raw(value)  # its base64 may have been too long
+            typed[name] = HeaderValue.from_raw(value)  # even if its base64 was too long for a header
             losses = [loss for loss in losses if loss.name != name]
         elif isinstance(value, bool):
             typed[name] = HeaderValue.from_bool(value)
@@ -39,9 +39,8 @@ def event_to_typed(event: CloudEvent) -> tuple[TypedHeaders, bytes, list[Loss]]:
 
 
 def event_from_typed(typed: TypedHeaders, data: bytes, strict: bool = False) -> CloudEvent:
-    """The event in an Iggy message, in either content mode. Raises CloudEventError.
-
-    Kinds that CloudEvents has no type for are read as the Strings of their text.
+    """The event in an Iggy message, in either content mode. Values of kinds without a CloudEvents type become Strings.
+    Raises CloudEventError.
     """
     event = from_nats(NATSMessage(typed_to_nats(typed), data), strict)
     attributes = dict(event.attributes)
@@ -55,7 +54,7 @@ def event_from_typed(typed: TypedHeaders, data: bytes, strict: bool = False) -> 
 
 
 def _attribute(value: HeaderValue) -> AttributeValue | None:
-    """The value with its CloudEvents type; None where that is String, which `from_nats` has read already."""
+    """The value with its CloudEvents type; None for a String, which `from_nats` has already read."""
     try:
         python = value.python
     except HeaderError:

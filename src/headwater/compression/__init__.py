@@ -1,1 +1,1 @@
-"""Blocks of S2 and Snappy: compressed by a library where it is installed, decompressed with or without it. No I/O."""
+"""S2 and Snappy blocks: compressed by a library if it is installed, decompressed with or without it. No I/O."""

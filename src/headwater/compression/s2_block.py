@@ -1,26 +1,30 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False, nonecheck=False
-"""One compressed block of S2, decoded. S2 is Snappy with one more op: "the last offset again", with lengths of its own.
+"""Decode one compressed block of S2, which is Snappy plus one op: "the last offset again", with lengths of its own.
 
-    uvarint size of the content, then ops; the two low bits of the first byte tell them apart:
-    00  literal    length - 1 in six bits; 60 to 63 say that it follows in one to four bytes
+    uvarint size of the content, then ops; the two low bits of the first byte give the kind:
+
+    00  literal    length - 1 in six bits; 60 to 63: it follows in one to four bytes
     01  copy       length - 4 in three bits, offset in eleven; offset 0: the last offset, 5 to 7: a longer length follows
     10  copy       length - 1 in six bits, offset in two bytes
     11  copy       length - 1 in six bits, offset in four bytes
 
-No library on the package index reads that op, so this is ours. Compression is not (snappy.py). Hot and compiled: a restore
-of a gigabyte runs through it. It refuses a block that says it holds more than `largest`, before it takes memory for it.
+No library on the package index decodes that op, so this decoder is our own; compression uses a library (snappy.py). This
+module is hot and compiled: restoring a gigabyte runs through it. It refuses a block whose stated size exceeds `largest`
+before allocating memory.
 """
 
 import cython
 
 from headwater.errors import RemoteProtocolError
 
-CORRUPT = "s2: corrupt input"  # nats-server's words
+CORRUPT = "s2: corrupt input"  # nats-server's text
 
 
 def decode_block(block: bytes, largest: cython.Py_ssize_t, whole: cython.bint = True) -> bytes:
-    """The content, at most `largest` bytes. Raises RemoteProtocolError. Not `whole`: of a damaged block what lies before the
-    first op that cannot be; where the damage spared the ops, bytes of it are wrong, and the caller has to tell which."""
+    """The content, at most `largest` bytes. Raises RemoteProtocolError for a damaged block, unless `whole` is False:
+    then the content before the first invalid op is returned. Damage that leaves all ops valid changes bytes unnoticed;
+    the caller has to detect that.
+    """
     end = len(block)
     size, at = _size(block, largest)
     out = bytearray()
@@ -45,7 +49,7 @@ def decode_block(block: bytes, largest: cython.Py_ssize_t, whole: cython.bint = 
             at += length
             filled += length
             continue
-        more = 1 if kind == 1 else 2 * kind - 2  # bytes of the offset
+        more = 1 if kind == 1 else 2 * kind - 2  # size of the offset in bytes
         if at + more > end:
             return _stopped(out, whole)
         if kind == 1:
@@ -76,14 +80,14 @@ def decode_block(block: bytes, largest: cython.Py_ssize_t, whole: cython.bint = 
 
 
 def _stopped(out: bytearray, whole: bool) -> bytes:
-    """The block does not go on as it should behind `out`."""
+    """Raise, or return what was decoded before the fault."""
     if whole:
         raise RemoteProtocolError(CORRUPT)
     return bytes(out)
 
 
 def _size(block: bytes, largest: int) -> tuple[int, int]:
-    """What the block says it holds, and where its ops begin. Raises RemoteProtocolError."""
+    """The stated size of the content, and the position of the first op. Raises RemoteProtocolError."""
     size = shift = 0
     for at, byte in enumerate(block[:5], 1):
         size |= (byte & 0x7F) << shift

@@ -1,7 +1,8 @@
-"""The compressor: cramjam, the extra `compression`. Every Snappy block is one of S2, so nats-server reads what it makes.
+"""The compressor: cramjam, from the extra `compression`. Every Snappy block is a valid S2 block, so nats-server reads
+them.
 
-It is imported where it is first used. Reading never needs it: `s2_block.py` decodes what it makes too, at a tenth of its
-speed, so a store or a backup that was compressed elsewhere opens without it.
+It is imported on first use. Reading never needs it: `s2_block.py` decodes these blocks too, at a tenth of the speed, so
+a store or a backup that was compressed elsewhere opens without it.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ HINT = "install headwater[compression], or the package cramjam by itself"
 
 
 def compressor() -> Compress | None:
-    """What makes a Snappy block of content; None where cramjam is not installed."""
+    """A function that compresses content into a Snappy block; None when cramjam is not installed."""
     try:
         from cramjam import snappy
     except ImportError:
@@ -24,8 +25,9 @@ def compressor() -> Compress | None:
 
 
 def decompressor() -> Decompress:
-    """(block, largest) -> content of at most `largest` bytes, for blocks that `compressor` made. Raises RemoteProtocolError
-    for a block that is damaged."""
+    """A function `(block, largest) -> content` for blocks that `compressor` made; the content has at most `largest`
+    bytes. It raises RemoteProtocolError for a damaged block.
+    """
     try:
         from cramjam import DecompressionError, snappy
     except ImportError:
@@ -37,6 +39,6 @@ def decompressor() -> Decompress:
                 return bytes(snappy.decompress_raw(block))
         except DecompressionError:
             pass
-        return decode_block(block, largest)  # it has one more op, and says in nats-server's words what is wrong
+        return decode_block(block, largest)  # it also decodes S2's op, and raises nats-server's error text
 
     return decompress

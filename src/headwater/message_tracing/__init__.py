@@ -1,1 +1,1 @@
-"""Traced messages (ADR-41): what is noted while one is routed, and the report of it."""
+"""Message tracing (ADR-41): the events recorded while a message is routed, and their report."""

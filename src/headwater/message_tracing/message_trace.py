@@ -1,13 +1,13 @@
-"""One message that is traced (ADR-41): what happens to it on this server is noted, and reported to where it asks.
+"""Trace one message (ADR-41): record what happens to it on this server, and publish a report to the subject it names.
 
-    a message comes in ─▶ `begin` ─▶ MessageTrace ─(the router, imports, streams and peers note events)─▶ `finish` ─▶ report
+    a message arrives ─▶ `begin` ─▶ MessageTrace ─(the router, imports, streams and peers add events)─▶ `finish` ─▶ report
 
-Here only messages whose headers may ask for a trace arrive (`MessageView.trace_mark`), so nothing of it is hot. A report is
-published once the message was routed and, where a stream takes it, once the stream has said whether it is stored.
+Only messages whose headers may request a trace reach this module (`MessageView.trace_mark`), so none of it is hot. The
+report is published once the message has been routed and each stream that captures it has reported whether it is stored.
 
-What cannot be traced is logged; a client or leaf node that may not publish to the destination gets the error of any
-publish, and its message goes nowhere. A stream that has not answered within ANSWER_SECONDS, because its disk stalls, is not
-waited for: the report says so.
+A trace that cannot be made is logged. If the client or leaf node may not publish to the destination, it gets the usual
+permissions error, and its message is dropped. A stream that has not answered within ANSWER_SECONDS, for example because
+its disk stalls, is not waited for; the report says so.
 
 Source: nats-server 2.15, msgtrace.go; compared with it in `tests/message_tracing/test_reference_traces.py`.
 """
@@ -48,7 +48,7 @@ ANSWER_SECONDS = 10.0
 
 
 class Source(NamedTuple):
-    """The connection that a message came in on: kind, number and name. `may_publish(subject)`: as its permissions say."""
+    """The connection that a message came in on: kind, number and name. `may_publish(subject)` checks its permissions."""
 
     kind: int
     number: int
@@ -57,8 +57,9 @@ class Source(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """What to do with a message: drop it (`skip`), trace it, or, with neither, deliver it as any other. `message`: to go on
-    with. `denied`: the destination that its sender may not publish to."""
+    """How to proceed with a message: drop it (`skip`), trace it, or, with neither, deliver it normally. `message`: the
+    message to continue with. `denied`: the destination that its sender may not publish to.
+    """
 
     message: MessageView
     skip: bool = False
@@ -67,7 +68,7 @@ class Beginning(NamedTuple):
 
 
 def begin(account: SeenAccount, source: Source, message: MessageView) -> Beginning:
-    """The trace that the headers of `message`, just arrived, ask for."""
+    """Start the trace that the headers of a newly arrived message request, if any."""
     request = read_trace_request(slice_bytes(message.buffer, message.headers, message.payload))
     if request is None:
         return Beginning(message)
@@ -81,7 +82,7 @@ def begin(account: SeenAccount, source: Source, message: MessageView) -> Beginni
         if options is None or not options.trace_dest:
             return Beginning(message)
         if source.kind == CLIENT and random.randrange(100) >= options.trace_sampling:
-            return Beginning(_untraced(message))  # nor by the servers that it is forwarded to
+            return Beginning(_untraced(message))  # nor do the servers it is forwarded to trace it
         destination = options.trace_dest
     wanted = destination.encode("utf-8", "surrogateescape")
     if not (is_valid_subject(wanted) and is_literal(wanted)):
@@ -94,7 +95,7 @@ def begin(account: SeenAccount, source: Source, message: MessageView) -> Beginni
 
 
 def deliver(message: MessageView, trace: "MessageTrace | None", deliver_it: Callable[[MessageView], object]) -> None:
-    """`deliver_it(message)`, traced if there is a trace; then its routing is finished."""
+    """Call `deliver_it(message)`, with the trace attached if there is one, then finish the trace's routing."""
     message.trace = trace
     try:
         deliver_it(message)
@@ -105,13 +106,14 @@ def deliver(message: MessageView, trace: "MessageTrace | None", deliver_it: Call
 
 
 def allowed_by(guard: SeenGuard | None) -> Callable[[bytes], bool]:
-    """Whether a client, or a leaf node, may publish to a subject."""
+    """A function that checks whether a client or a leaf node may publish to a subject."""
     return lambda subject: guard is None or bool(guard.may_publish(composed(subject, b"", b"", b"")))
 
 
 class MessageTrace:
-    """The events of one message on this server. `account`: where the report goes; `here`: the account it is being routed
-    in. `only`: it is not delivered."""
+    """The events of one message on this server. `account`: where the report is published. `here`: the account that
+    routes the message at the moment. `only`: the message is traced but not delivered.
+    """
 
     def __init__(
         self, account: SeenAccount, source: Source, request: TraceRequest, destination: bytes, message: MessageView
@@ -125,8 +127,8 @@ class MessageTrace:
         self._hop = request.first(NatsHeader.TRACE_HOP) if source.kind != CLIENT else ""
         self._hops = 0
         self._events: list[Event] = []
-        self._to_peers: list[Event] = []  # behind all others, as nats-server forwards last
-        self._undecided = 1  # streams that have not answered, and the routing itself
+        self._to_peers: list[Event] = []  # appended after all other events, because nats-server forwards last
+        self._undecided = 1  # the number of streams that have not answered, plus one for the routing itself
         self._ingress = self._note("in", kind=source.kind, cid=source.number)
         if source.name:
             self._ingress["name"] = source.name
@@ -136,29 +138,32 @@ class MessageTrace:
     # ── events ──
 
     def refused(self, reason: str) -> None:
-        """The message may not be published."""
+        """The sender may not publish this message."""
         self._ingress["error"] = reason
 
     def mapped(self, subject: bytes) -> None:
-        """The account's mappings have given it another subject."""
+        """The account's mappings changed the subject."""
         self._note("sm", to=_text(subject))
 
     def exported(self, account: str, subject: bytes) -> None:
-        """A stream import of `account` takes it, under `subject`."""
+        """A stream import of `account` receives the message, under `subject`."""
         self._note("se", acc=account, to=_text(subject))
 
     def imported(self, account: str, subject: bytes, there: bytes) -> None:
-        """A service import takes it to `account`, where its subject is `there`."""
+        """A service import passes the message to `account`, where its subject is `there`."""
         self._note("si", acc=account, **{"from": _text(subject)}, to=_text(there))
 
     def asks_system(self, subject: bytes, there: bytes) -> bool:
-        """It is a request to the server, which nats-server has every account import from the system account. False: it is
-        not to be served, as it is only traced."""
+        """The message is a request to the server, which nats-server records as an import from the system account.
+        Returns False when it must not be answered, because it is only traced.
+        """
         self.imported(self.account.system_account, subject, there)
         return not self.only
 
     def delivered(self, subscription: SeenSubscription, error: str = "", subject: bytes = b"") -> None:
-        """It went to a client, or did not: `error`. `subject`: what is subscribed to, if not as the client wrote it."""
+        """The message went to a client, or failed to with `error`. `subject`: the subscribed subject, if it differs from
+        the one that the client sent.
+        """
         outlet = subscription.outlet
         assert outlet is not None
         client = outlet.link.owner
@@ -175,12 +180,14 @@ class MessageTrace:
             event["error"] = error
 
     def stream(self, name: str) -> "StreamStep":
-        """A stream takes it; the report waits for the step's end."""
+        """A stream captures the message; the report waits until the step ends."""
         self._undecided += 1
         return StreamStep(self, self._note("js", stream=name))
 
     def to_peer(self, outlet: SeenOutlet, kind: int, message: MessageView, error: str = "") -> MessageView | None:
-        """The message as this peer is to get it, with the hop that the peer's own report will name; None: it gets none."""
+        """The message for this peer, with the hop number that the peer's own report will contain; None when it must not
+        be sent.
+        """
         peer: Peer = outlet.link.owner
         self._hops += 1
         hop = f"{self._hop}.{self._hops}" if self._hop else str(self._hops)
@@ -206,7 +213,9 @@ class MessageTrace:
 
     @contextmanager
     def within(self, account: str, destination: bytes) -> Iterator[None]:
-        """It is routed in another account meanwhile; other servers report to `destination` there."""
+        """While the message is routed in another account: record that account, and have other servers report to
+        `destination` there.
+        """
         before, self.here = self.here, account
         outside, self._to_peers = self._to_peers, []
         reported, self.destination = self.destination, destination
@@ -219,12 +228,12 @@ class MessageTrace:
     # ── the report ──
 
     def finish(self) -> None:
-        """The message was routed."""
+        """The message has been routed."""
         self._events += self._to_peers
         self.decided()
 
     def decided(self) -> None:
-        """One of those the report waits for is done."""
+        """Count one of the pending parts as done; after the last, publish the report."""
         self._undecided -= 1
         if not self._undecided:
             document = self._document()
@@ -239,7 +248,7 @@ class MessageTrace:
 
 
 class StreamStep:
-    """What a stream does with a traced message: the first that is said of it counts."""
+    """A stream's event in the trace; only the first outcome is recorded."""
 
     def __init__(self, trace: MessageTrace, event: Event) -> None:
         self._trace = trace
@@ -248,7 +257,9 @@ class StreamStep:
         self._late = asyncio.get_running_loop().call_later(ANSWER_SECONDS, self._is_late)
 
     def stored(self, subject: bytes, *, wanted: bool = True) -> None:
-        """It is stored on `subject`, or would have been. `wanted` False: no consumer wants it, so it is not."""
+        """The message is stored on `subject`, or would be if it were delivered. `wanted` False: no consumer is
+        interested, so it is not stored.
+        """
         if self._open:
             self._event["ts"] = format_time(time.time_ns())
             self._event["subject"] = _text(subject)
@@ -257,7 +268,7 @@ class StreamStep:
             self._end()
 
     def refused(self, reason: str) -> None:
-        """It is not stored."""
+        """The stream did not store the message."""
         if self._open:
             self._event["error"] = reason
             self._end()
@@ -272,7 +283,7 @@ class StreamStep:
 
 
 def _encoded(document: Event, request: TraceRequest) -> tuple[bytes, bytes]:
-    """Header block and payload of a report, compressed as `Accept-Encoding` asks."""
+    """Header block and payload of a report, compressed according to `Accept-Encoding`."""
     body = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogateescape")
     accepted = request.first(NatsHeader.ACCEPT_ENCODING).lower()
     if "snappy" in accepted or "s2" in accepted:
@@ -289,7 +300,7 @@ def _encoded(document: Event, request: TraceRequest) -> tuple[bytes, bytes]:
 
 
 def _untraced(message: MessageView) -> MessageView:
-    """The message, marked so that no server traces it."""
+    """The message with a mark that keeps every server from tracing it."""
     return _with(message, DESTINATION, DISABLED)
 
 

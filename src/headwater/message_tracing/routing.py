@@ -1,6 +1,5 @@
-"""`Router.route_here` for a message that is traced: the same receivers, one by one, and each noted with why it got nothing.
-
-Apart from the router, which is compiled and leaves this to be read where it costs nothing.
+"""`Router.route_here` for a traced message: the same receivers, one at a time, each recorded with the reason if it got
+nothing. It is separate from the compiled router so that it can be imported on first use.
 """
 
 import random
@@ -13,7 +12,7 @@ from headwater.wire.message_view import MessageView
 
 
 class TracedRouting:
-    """One message on its way to the clients of this broker, and to its own subscriptions."""
+    """Routes one message to the clients of this broker and to the broker's own subscriptions."""
 
     def __init__(
         self,
@@ -40,7 +39,7 @@ class TracedRouting:
         return deliveries
 
     def give(self, subscription: SeenSubscription, subject: bytes = b"") -> bool:
-        """Give it to one subscription; False when it reached no receiver. `subject`: see `MessageTrace.delivered`."""
+        """Deliver to one subscription; False when no receiver was reached. `subject`: see `MessageTrace.delivered`."""
         outlet = subscription.outlet
         if outlet is None:
             return self._call(subscription)
@@ -59,7 +58,9 @@ class TracedRouting:
         return self._router.deliver_view(subscription, self._publisher, self._own_subject, self._message)
 
     def _call(self, subscription: SeenSubscription) -> bool:
-        """One of the broker's own: those that note a step do so, others are called unless the message is only traced."""
+        """Call one of the broker's own subscriptions, with the trace if it records steps; others are not called when the
+        message is only traced.
+        """
         message, router = self._message, self._router
         block = slice_bytes(message.buffer, message.headers, message.payload)
         payload = slice_bytes(message.buffer, message.payload, message.end)

@@ -1,4 +1,4 @@
-"""What tracing needs of accounts, subscriptions and connections. For type checkers only: this layer is below theirs."""
+"""Protocols of the accounts, subscriptions and connections that tracing uses, because this layer may not import theirs."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -83,7 +83,7 @@ class SeenMatch(Protocol):
 
 
 class Peer(Protocol):
-    """What a report says of a connection to another server. `traces`: it continues traces."""
+    """A connection to another server, as a report describes it. `traces`: it continues traces."""
 
     number: int
 

@@ -1,10 +1,10 @@
-"""pytest fixtures. Load them by `pytest_plugins = ["headwater.testing"]`, or `-p headwater.testing`.
+"""pytest fixtures. Load them with `pytest_plugins = ["headwater.testing"]`, or `-p headwater.testing`.
 
     broker             a broker on a free port, for one test
-    jetstream_broker   one with streams, in a directory of the test's
-    broker_factory     makes as many as a test wants, with any options of headwater.Broker
+    jetstream_broker   one with streams, in a temporary directory
+    broker_factory     starts any number of brokers, with any options of headwater.Broker
 
-All end with the test. Streams are kept with sync = never: a test survives no power loss anyway.
+All brokers stop at the end of the test. Streams use sync = never: no test has to survive a power failure.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BrokerFactory(Protocol):
-    """What the fixture `broker_factory` is: call it with the keywords of `headwater.Broker`."""
+    """The type of the fixture `broker_factory`: call it with the keywords of `headwater.Broker`."""
 
     def __call__(self, **options: "Unpack[AllBrokerArguments]") -> "RunningBroker": ...
 
@@ -48,11 +48,11 @@ def broker_factory(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Broker
 
 @pytest.fixture
 def broker(broker_factory: BrokerFactory) -> "RunningBroker":
-    """A broker on a free port of this machine, without streams."""
+    """A broker without streams on a free port of 127.0.0.1."""
     return broker_factory()
 
 
 @pytest.fixture
 def jetstream_broker(broker_factory: BrokerFactory) -> "RunningBroker":
-    """A broker on a free port of this machine, with streams."""
+    """A broker with streams on a free port of 127.0.0.1."""
     return broker_factory(jetstream=True)

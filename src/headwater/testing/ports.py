@@ -1,4 +1,4 @@
-"""Free ports, for servers that have to be given one: those that choose their own (port 0) are to be preferred."""
+"""Free ports, for servers that cannot choose one themselves (port 0), which is preferable."""
 
 import socket
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """As many different ones."""
+    """`count` different ports, as `free_port` finds them."""
     with ExitStack() as held:
         listening = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [int(one.getsockname()[1]) for one in listening]

@@ -1,11 +1,10 @@
-"""A broker in a thread of its own, so that a test need not be asynchronous to have one.
+"""A broker in its own thread, so that a test need not be asynchronous to use one.
 
     with RunningBroker(jetstream=True, store_dir=directory) as broker:
         …  broker.url, from any thread and any event loop
 
-Starting takes a few milliseconds: no process, a free port. Stopping ends all connections and waits until they are gone;
-nothing is left behind that a strict test run would warn about. Everything that runs in the broker's loop goes through
-`call`.
+Starting takes a few milliseconds: no process, a free port. Stopping closes all connections and waits until they have
+ended; it leaves nothing that a strict test run would warn about. `call` runs coroutines in the broker's loop.
 """
 
 import asyncio
@@ -31,9 +30,9 @@ T = TypeVar("T")
 
 
 class RunningBroker:
-    """The keywords are those of `headwater.Broker`, `iggy` among them. `url` and `port` hold once it is started.
-
-    Raises ConfigError for options that cannot work, and from `start` what the broker raises there.
+    """A broker that a test starts and stops. The keywords are those of `headwater.Broker`, including `iggy`; `url` and
+    `port` are set once it is started. Raises ConfigError for invalid options; `start` raises what the broker's `start`
+    raises.
     """
 
     def __init__(self, **options: "Unpack[AllBrokerArguments]") -> None:
@@ -53,7 +52,8 @@ class RunningBroker:
 
     def start(self) -> None:
         """Start, and return when clients can connect. Raises LocalProtocolError when it is started already,
-        EnvironmentProblem when it is not ready within START_SECONDS, and what the broker raises."""
+        EnvironmentProblem when it is not ready within START_SECONDS, and any error of the broker.
+        """
         if self._thread is not None:
             raise LocalProtocolError("the broker is started already")
         self._ready.clear()
@@ -68,8 +68,9 @@ class RunningBroker:
             raise self._failure
 
     def stop(self) -> None:
-        """End all connections, write what is staged, and return when that is done. Safe to call again. Raises
-        EnvironmentProblem when that takes longer than STOP_SECONDS."""
+        """Close all connections, write staged messages, and return when that is done. Safe to call again. Raises
+        EnvironmentProblem when it takes longer than STOP_SECONDS.
+        """
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None or loop is None or stop is None:
             return
@@ -80,7 +81,7 @@ class RunningBroker:
         self._thread = None
 
     def restart(self) -> None:
-        """Stop and start on the same ports, with the same store: what clients see of a server that was restarted."""
+        """Stop, and start on the same ports with the same store; clients see a server restart."""
         port = self.port
         if self.iggy is not None:
             self.iggy = self.broker.iggy.bound_options
@@ -102,19 +103,20 @@ class RunningBroker:
     @property
     def broker(self) -> Broker:
         """The broker itself. It lives in another thread: read plain attributes, and use `call` for anything else. Raises
-        LocalProtocolError when it is not started."""
+        LocalProtocolError when it is not started.
+        """
         if self._broker is None:
             raise LocalProtocolError("the broker is not started")
         return self._broker
 
     @property
     def url(self) -> str:
-        """Where clients connect to: `nats://127.0.0.1:…`."""
+        """The URL for clients: `nats://127.0.0.1:…`."""
         return self.broker.url
 
     @property
     def websocket_url(self) -> str:
-        """Where WebSocket clients connect to; empty without such a listener."""
+        """The URL for WebSocket clients; empty without such a listener."""
         return self.broker.websocket_url
 
     @property
@@ -123,15 +125,16 @@ class RunningBroker:
         return self.broker.port
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine `work` in the broker's loop, for START_SECONDS at most, and return its result. Raises
-        LocalProtocolError when the broker is not started."""
+        """Run the coroutine `work` in the broker's loop, for at most START_SECONDS, and return its result. Raises
+        LocalProtocolError when the broker is not started.
+        """
         if self._loop is None or self._thread is None:
             work.close()
             raise LocalProtocolError("the broker is not started")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS)
 
     def drop_clients(self) -> None:
-        """Cut all connections, as a failing network does: clients notice, and reconnect."""
+        """Abort all connections, like a failing network: clients notice, and reconnect."""
 
         async def cut() -> None:
             sessions = self.broker.sessions
