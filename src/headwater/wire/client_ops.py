@@ -1,27 +1,28 @@
-"""Push parser of what clients send to the broker.
+"""Push parser of the ops that clients send to the broker.
 
-The parser walks the receive buffer and fills one `MessageView` with positions in it, so that a PUB makes no Python object.
-Any chunking of the input gives the same calls. It never raises on input: bytes that break the rules become one
-`on_violation`, and the parser is finished.
+The parser walks the receive buffer and fills one `MessageView` with positions in it, so a PUB makes no Python object.
+Any chunking of the input gives the same calls. No input makes it raise: the first violation of the protocol is reported
+through `on_violation`, and then the parser stops.
 
     PUB  <subject> [reply] <size>␍␊<payload>␍␊                      client protocol document, "PUB / HPUB"
     HPUB <subject> [reply] <header size> <total size>␍␊<headers><payload>␍␊
          │                 └ tail ──────────────────────────────────────┘
          └ subject
 
-Everything after the subject is what a subscriber gets after its sid, so a `MessageView` has the `tail` too: one delivery is
-then `MSG <subject> <sid> ` plus one copy of the tail. Where the client spaced its arguments in another way, or ended the
-line with LF alone, the op is rewritten into a buffer of its own first, and the handler sees that.
+Everything after the subject is what a subscriber receives after its sid. `MessageView` therefore has the position of
+this `tail`, and one delivery is `MSG <subject> <sid> ` plus one copy of the tail. If the client spaced its arguments
+differently, or ended the line with LF alone, the parser first rewrites the op into a separate buffer and passes that to
+the handler.
 
-Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often the same line many times over. So
-`next_publish` parses that form, and the handler itself goes on from one such op to the next, so that what holds for all of
-them is decided once. Ops that follow each other with the same control line are handed over together, as a run: the handler
-decides once by subject, reply and sizes. The general parser takes everything else, and both must agree about the common
-form.
+Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often repeat the same line many times.
+`next_publish` parses that form, and the handler calls it to advance from one such op to the next, so it can hoist
+checks out of the loop. Consecutive ops with the same control line are passed together, as a run: the handler then
+checks subject, reply and sizes once. The general parser takes everything else; both must give the same result for the
+common form.
 
-Which verbs exist is `verbs.LAW`. Leniencies are nats-server's: verbs in any case, blanks and tabs, LF for CRLF at the end
-of a control line (never at the end of a payload), anything behind PING and PONG. One is not: a PING line is held to
-`max_control_line` as every other line is, where nats-server would read on for ever.
+`verbs.LAW` lists the verbs. Leniencies are nats-server's: verbs in any case, spaces and tabs, LF for CRLF at the end of
+a control line (never at the end of a payload), any text after PING and PONG. One rule is stricter: a PING line must fit
+`max_control_line` like every other line, where nats-server reads without a limit.
 """
 
 import cython
@@ -38,27 +39,28 @@ else:
     from headwater.wire.message_view import MessageView
     from headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 
-# What a violation is. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence.
+# Kinds of violation. For the first three the server sends -ERR and closes; for BAD_ARGUMENTS it closes without -ERR.
 UNKNOWN_OPERATION: int = 1
 CONTROL_LINE_TOO_LONG: int = 2
 PAYLOAD_TOO_LARGE: int = 3
 BAD_ARGUMENTS: int = 4
 NOT_CONNECTED: int = 5  # an op before CONNECT on a server that requires credentials
 
-SUSPEND: int = 2  # a handler's result: parse no further for now; what follows the op is kept
+SUSPEND: int = 2  # a handler's result: pause parsing and keep the bytes after the op
 
 _AUTHENTICATING: Spellings = spellings(Sender.CLIENT, Phase.AUTHENTICATING)
 _OPEN: Spellings = spellings(Sender.CLIENT, Phase.OPEN)
 _PUB: bool = Verb.PUB.value in _OPEN.verbs  # looked up once, for the most frequent ops
 _HPUB: bool = Verb.HPUB.value in _OPEN.verbs
-# Behind these a blank must follow; CONNECT may be glued to its JSON, and PING, PONG and +OK run to the end of the line.
+# A blank must follow these verbs. CONNECT may be followed by its JSON directly; PING, PONG and +OK take the whole line.
 _NEEDS_BLANK: frozenset[Verb] = frozenset({Verb.PUB, Verb.HPUB, Verb.SUB, Verb.UNSUB, Verb.ERR, Verb.INFO})
 
 
 class ClientOpHandler:
-    """What a server does with each op. A view is valid during the call only.
+    """What a server does with each op. A `MessageView` is valid only during the call.
 
-    A result other than 0 stops the parser; SUSPEND (allowed for CONNECT) until `stopped` and `suspended` are reset.
+    A result other than 0 stops the parser; SUSPEND (allowed for CONNECT) stops it until `stopped` and `suspended` are
+    reset.
     """
 
     def on_publish(self, message: MessageView) -> cython.int:
@@ -66,9 +68,9 @@ class ClientOpHandler:
         return 0
 
     def on_publish_run(self, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
-        """`count` ops with the same control line; `message` is the first of them, each next `stride` bytes on.
+        """`count` ops with the same control line, `stride` bytes apart; `message` is the first.
 
-        It means `on_publish` for each of them in turn, and unless overridden it is just that.
+        Equivalent to `on_publish` for each of them in order, which is what the default does.
         """
         result: cython.int = self.on_publish(message)
         while count > 1 and result == 0:
@@ -78,9 +80,9 @@ class ClientOpHandler:
         return result
 
     def on_publishes(self, ops: "ClientOpParser") -> cython.int:
-        """The op that `ops` stands at, and those that follow it as far as `ops.next_publish` goes.
+        """The current op of `ops`, and those that follow it until `ops.next_publish` returns False.
 
-        It means `on_publish` and `on_publish_run` for each of them in turn, and unless overridden it is just that.
+        Equivalent to `on_publish` or `on_publish_run` for each of them in order, which is what the default does.
         """
         result: cython.int
         while True:
@@ -92,26 +94,26 @@ class ClientOpHandler:
                 return result
 
     def on_early_publish(self, subject: bytes) -> cython.int:
-        """The control line of a PUB or HPUB is there, its payload not yet or not as it should be.
+        """The control line of a PUB or HPUB has arrived; its payload is incomplete or does not end in CRLF.
 
-        It may be called again for the same op; `on_publish` follows, or a violation.
+        May be called several times for one op; `on_publish` or `on_violation` follows.
         """
         return 0
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
-        """SUB; `queue` is empty without a queue group."""
+        """SUB; `queue` is b"" without a queue group."""
         return 0
 
     def on_unsubscribe(self, sid: bytes, maximum: cython.Py_ssize_t) -> cython.int:
-        """UNSUB; `maximum` is 0 for "now" (also when the client wrote something that is no positive number)."""
+        """UNSUB; a `maximum` of 0 means now (also if the client's argument is not a positive number)."""
         return 0
 
     def on_connect(self, json: bytes) -> cython.int:
-        """CONNECT with its argument, unparsed."""
+        """CONNECT with its argument, not decoded."""
         return 0
 
     def on_info(self, json: bytes) -> cython.int:
-        """INFO from a client: no meaning, but nats-server wants it to be JSON."""
+        """INFO from a client: it has no effect, but nats-server requires its argument to be JSON."""
         return 0
 
     def on_ping(self) -> cython.int:
@@ -127,12 +129,12 @@ class ClientOpHandler:
         return 0
 
     def on_violation(self, violation: cython.int) -> cython.int:
-        """The input breaks the protocol (one of the constants above); no further call follows."""
+        """The input breaks the protocol; `violation` is one of the constants above. This is the last call."""
         return 0
 
 
 class ClientOpParser:
-    """Parses for one connection. `awaiting_connect`: only CONNECT is allowed. `headers`: HPUB is allowed."""
+    """The parser of one connection. `awaiting_connect`: only CONNECT is allowed. `headers`: HPUB is allowed."""
 
     def __init__(self, handler: ClientOpHandler, max_control_line: int, max_payload: int) -> None:
         self.handler = handler
@@ -142,7 +144,7 @@ class ClientOpParser:
         self.headers = True
         self.stopped = False
         self.suspended = False
-        self.message = MessageView()  # the op that a handler is called for
+        self.message = MessageView()  # the op that is passed to the handler
         self.stride = 0
         self.count = 0
         self._line = PublishLine()
@@ -150,17 +152,17 @@ class ClientOpParser:
         self._filled = 0
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Parse `buffer[start:filled]`; returns the position up to which it is done with.
+        """Parse `buffer[start:filled]`; returns the position up to which the bytes are consumed.
 
-        What remains is the beginning of an incomplete op: pass it again, with more behind it. Once stopped, everything
-        counts as done with, unless it is suspended.
+        The rest is the beginning of an incomplete op: pass it again with more bytes after it. A stopped parser consumes
+        everything, unless it is suspended.
         """
         used: cython.Py_ssize_t
         self._position = start
         self._filled = filled
         while self._position < filled and not self.stopped:
             if not self.awaiting_connect:
-                self.message.buffer = buffer  # a line that had to be rewritten has left its own
+                self.message.buffer = buffer  # a rewritten op has set it to its own buffer
                 if not cython.compiled and _PUB:
                     self._position = self._parse_plain(buffer, self._position, filled)
                     if self._position >= filled or self.stopped:
@@ -176,9 +178,9 @@ class ClientOpParser:
         return filled if self.stopped and not self.suspended else self._position
 
     def _parse_plain(self, buffer: bytearray, position: int, filled: int) -> int:
-        """Interpreted only: parses consecutive PUBs in the common form, each with another control line. It does what
-        `next_publish` would, without the calls that are cheap only when compiled, and leaves all other ops to it: twice
-        as fast where no two control lines are alike.
+        """Interpreted only: parse consecutive PUBs in the common form whose control lines differ. Same result as
+        `next_publish`, without the calls that are cheap only when compiled, and twice as fast; all other ops are left
+        to `next_publish`.
         """
         on_publish, read = self.handler.on_publish, PLAIN_PUBLISH.match
         message = self.message
@@ -212,8 +214,8 @@ class ClientOpParser:
         return position
 
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """One op; returns its length, or -1 when it is incomplete."""
-        first: cython.int = buffer[start] | 32  # lower case, for letters
+        """Parse one op; returns its length in bytes, or -1 if it is incomplete."""
+        first: cython.int = buffer[start] | 32  # maps letters to lower case
         if self.awaiting_connect:
             if first not in _AUTHENTICATING.letters:
                 return self._violation(NOT_CONNECTED)
@@ -245,10 +247,10 @@ class ClientOpParser:
         return self._parse_other(buffer, start, newline, filled)
 
     def next_publish(self) -> cython.bint:
-        """Go on to the next op, when it is a PUB or HPUB in the common form, whole and within the limits: `message` has it,
-        and `count` ops, each `stride` bytes behind the one before, have its control line.
+        """Advance to the next op if it is a complete PUB or HPUB in the common form and within the limits. `message` is
+        then that op, and `count` consecutive ops, `stride` bytes apart, have its control line.
 
-        False when anything is otherwise; nothing was done then, and the general way says what it means.
+        Otherwise False, with no effect; the general parser decides what the op is.
         """
         start: cython.Py_ssize_t = self._position
         filled: cython.Py_ssize_t = self._filled
@@ -275,7 +277,7 @@ class ClientOpParser:
         message.end = end
         self.stride = stride
         self.count = 1
-        if start + 2 * stride <= filled:  # a call saved where there is nothing to count, with large messages
+        if start + 2 * stride <= filled:  # saves a call if the buffer has no room for a second op
             self.count = count_run(buffer, start, filled, body - start, stride)
         self._position = start + self.count * stride
         return True
@@ -289,8 +291,10 @@ class ClientOpParser:
         filled: cython.Py_ssize_t,
         with_headers: cython.bint,
     ) -> cython.Py_ssize_t:
-        """PUB or HPUB whose control line is complete."""
-        # A CR anywhere in the line costs it the byte before the LF, which is nearly always that CR.
+        """Parse a PUB or HPUB whose control line is complete; returns its length in bytes, or -1 if its payload is
+        incomplete.
+        """
+        # As in nats-server, a CR anywhere in the line drops the byte before the LF, which is nearly always that CR.
         line_end: cython.Py_ssize_t = newline
         if buffer[newline - 1] == 13 or find_byte(buffer, 13, argument, newline) >= 0:
             line_end = newline - 1
@@ -299,7 +303,7 @@ class ClientOpParser:
             return self._violation(CONTROL_LINE_TOO_LONG)
         if with_headers and not self.headers:
             return self._violation(BAD_ARGUMENTS)
-        # At most four tokens count; with more, `count` is 5. Most lines have two, so the others are looked for last.
+        # Four tokens are the most; `count` is 5 for more. Most lines have two, so the third and fourth are parsed last.
         s1: cython.Py_ssize_t = argument
         e1: cython.Py_ssize_t = token_end(buffer, s1, line_end)
         s2: cython.Py_ssize_t = skip_blanks(buffer, e1, line_end)
@@ -323,7 +327,7 @@ class ClientOpParser:
         reply_end: cython.Py_ssize_t = e2 if count > needed else s2
         header_size: cython.Py_ssize_t = 0
         size: cython.Py_ssize_t
-        last_end: cython.Py_ssize_t  # where the last argument ends
+        last_end: cython.Py_ssize_t  # end of the last argument
         if with_headers:
             header_size = parse_size(buffer, s3, e3) if count == 4 else parse_size(buffer, s2, e2)
             size = parse_size(buffer, s4, e4) if count == 4 else parse_size(buffer, s3, e3)
@@ -343,7 +347,7 @@ class ClientOpParser:
         if filled < end + 2:
             self.handler.on_early_publish(slice_bytes(buffer, s1, e1))
             return -1
-        # One blank between arguments, CRLF behind the last: the tail can be copied as it is.
+        # With one space between arguments and CRLF after the last, the tail can be copied unchanged.
         exact: cython.bint = (
             s2 == e1 + 1
             and buffer[e1] == 32
@@ -368,11 +372,11 @@ class ClientOpParser:
         return end + 2 - start
 
     def _rewrite(self, last_end: cython.Py_ssize_t) -> cython.int:
-        """Put the op into exact spacing. An HPUB with no header bytes goes on as a PUB, as nats-server has it."""
+        """Rewrite the op with exact spacing. An HPUB with no header bytes becomes a PUB, as in nats-server."""
         message: MessageView = self.message
         name: bytes = message.subject_bytes()
         answer: bytes = message.reply_bytes()
-        # The sizes are echoed as they were written, leading zeros included.
+        # The sizes keep their digits, leading zeros included.
         words: list[bytes] = slice_bytes(message.buffer, message.reply_end, last_end).split()
         sizes: bytes = b" ".join(words) if message.payload > message.headers else words.pop()
         head: bytes = name + b" " + (answer + b" " if answer else b"") + sizes + b"\r\n"
@@ -390,7 +394,7 @@ class ClientOpParser:
     def _parse_other(
         self, buffer: bytearray, start: cython.Py_ssize_t, newline: cython.Py_ssize_t, filled: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """Every op whose line is short or rare, and every line that is not complete yet."""
+        """Parse every op but PUB and HPUB, and judge every line that is incomplete."""
         line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
         known = _AUTHENTICATING if self.awaiting_connect else _OPEN
         longest: cython.Py_ssize_t = known.longest
@@ -401,7 +405,7 @@ class ClientOpParser:
         spelling: bytes = letters[:size]
         verb = known.verbs.get(spelling)
         if verb is None:
-            # A letter is wrong, or the line ends within the verb; else more letters may come.
+            # A letter is wrong, or the line ends within the verb. Otherwise more letters may arrive.
             if newline >= 0 or size < len(letters):
                 return self._violation(UNKNOWN_OPERATION)
             return -1
@@ -410,7 +414,7 @@ class ClientOpParser:
             return self._violation(UNKNOWN_OPERATION)
         if newline < 0:
             after = skip_blanks(buffer, after, filled)
-            if find_byte(buffer, 13, after, filled) >= 0:  # as below: it does not count
+            if find_byte(buffer, 13, after, filled) >= 0:  # as below: the CR does not count
                 after += 1
             if filled - after > self.max_control_line:
                 return self._violation(CONTROL_LINE_TOO_LONG)
@@ -436,7 +440,7 @@ class ClientOpParser:
             return self.handler.on_error()
         if verb is Verb.INFO:
             return self.handler.on_info(argument)
-        words: list[bytes] = argument.translate(_BLANKS).split(b" ")  # here a CR separates, in PUB it does not
+        words: list[bytes] = argument.translate(_BLANKS).split(b" ")  # a CR separates arguments here, but not in PUB
         words = [word for word in words if word]
         if verb is Verb.SUB and len(words) == 2:
             return self.handler.on_subscribe(words[0], b"", words[1])

@@ -8,20 +8,20 @@ stream sequence, timestamp and pending count in its reply subject:
     $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<ns>.<pending>...  11 or more
 
 `ColumnDecoder` appends those fields to buffers in the memory layout of Arrow's variable-size columns (one run of bytes
-and the int32 end of each value; a map is three such levels). `take` hands the buffers over without a copy and without
-a Python object per row; which library wraps them is not this module's business.
+and the int32 end of each value; a map is three such levels). `take` hands the buffers over without a copy and without a
+Python object per row. The module does not depend on the library that wraps them.
 
-Headers become map<string, list<string>>: names in order of first appearance, the values of a repeated name in one
-list (Arrow maps with equal keys break readers). Blocks in the plain form that every client writes are taken apart in
-place; anything else (fold, status line, repeated name, non-ASCII value, garbage) goes through the reference decoder of
-`headwater.model.header_block`, so a block has one meaning. A malformed block gives a null map and an entry in
-`header_errors`; the row is kept.
+Headers become map<string, list<string>>: names in order of first appearance, the values of a repeated name in one list
+(Arrow maps with equal keys break readers). Blocks in the plain form that every client writes are decoded in place;
+anything else (fold, status line, repeated name, non-ASCII value, garbage) goes through the reference decoder,
+`headwater.model.header_block`, so both paths give a block the same meaning. A malformed block gives a null map and an
+entry in `header_errors`; the row is kept.
 
 Text columns are valid UTF-8, as Arrow demands: other bytes become U+FFFD, which adds an entry to `header_errors` if it is
 in a header value; the raw block keeps them.
 
-Not done here: sending anything. PINGs are counted, statuses collected; the owner of the socket acts on both.
-Offsets are int32, so the owner takes the columns before `size` reaches `MAX_SIZE`.
+This module sends nothing. It counts PINGs and collects statuses; the owner of the socket acts on both. Offsets are
+int32, so the owner takes the columns before `size` reaches `MAX_SIZE`.
 """
 
 import re
@@ -46,8 +46,8 @@ PREFIX = b"NATS/1.0\r\n"
 _NAME = re.compile(rb"[!-~]+")
 ACK_PREFIX = b"$JS.ACK."
 MAX_SIZE: int = 1 << 30  # bytes; with one more message (64 MiB) behind it, offsets still fit in int32
-MANY_NAMES = 32  # distinct names up to which comparing each with each is cheaper than hashing
-MAX_TOKENS = 16  # of an acknowledgement subject; 12 are in use
+MANY_NAMES = 32  # distinct names; up to here comparing all pairs is cheaper than hashing
+MAX_TOKENS = 16  # in an acknowledgement subject; 12 are in use
 
 
 def is_ascii(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
@@ -90,7 +90,7 @@ def same(
 
 
 def number(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
-    """The number that 1 to 19 ASCII digits in `buffer[start:end]` write, or -1; above 2**63 - 1 also -1."""
+    """The value of the 1 to 19 ASCII digits in `buffer[start:end]`; -1 for anything else and above 2**63 - 1."""
     if start >= end or end - start > 19:
         return -1
     if cython.compiled:
@@ -125,14 +125,14 @@ class Numbers:
         return 0
 
     def grow(self) -> cython.int:
-        """Twice the room. A new array, because a view pins the size of the old one."""
+        """Double the capacity, in a new array because the view pins the size of the old one."""
         self.values = array("q", self.values.tobytes() * 2)
         self.view = self.values
         self.capacity *= 2
         return 0
 
     def take(self) -> memoryview:
-        """The appended values, as a view of an array that is not written to any more."""
+        """Remove and return the values, as a view of an array that this column no longer writes to."""
         taken = memoryview(self.values)[: self.size]
         self.values = array("q", bytes(8 * self.capacity))
         self.view = self.values
@@ -157,7 +157,7 @@ class Offsets:
         return 0
 
     def truncate(self, size: cython.Py_ssize_t) -> cython.int:
-        """Forget all after the first `size` values; needs 1 <= size <= self.size."""
+        """Drop all values after the first `size`. Needs 1 <= size <= self.size."""
         self.size = size
         return 0
 
@@ -168,7 +168,7 @@ class Offsets:
         return 0
 
     def take(self) -> memoryview:
-        """All offsets, one more than there are values; see `Numbers.take`."""
+        """Remove and return all offsets, one more than there are values; see `Numbers.take`."""
         taken = memoryview(self.values)[: self.size]
         self.values = array("i", bytes(4 * self.capacity))
         self.view = self.values
@@ -207,7 +207,9 @@ class TextColumn:
         return 0
 
     def take(self) -> Text:
-        """All values. The bytes are handed over, not copied; a new array of like size takes their place."""
+        """Remove and return all values. The bytes are handed over without a copy; a new array of similar size replaces
+        theirs.
+        """
         array_taken: bytearray = self.data.data
         size: cython.Py_ssize_t = self.data.size
         self.data.data = unset_array(min(len(array_taken), KEPT_SIZE))
@@ -215,12 +217,13 @@ class TextColumn:
         return Text(memoryview(array_taken)[:size], self.ends.take())
 
 
-KEPT_SIZE: int = 1 << 22  # bytes; one batch of large payloads must not make every later batch allocate as much
+KEPT_SIZE: int = 1 << 22  # bytes; otherwise one batch of large payloads would make every later batch allocate as much
 
 
 class HeaderMap(NamedTuple):
-    """Taken map<string, list<string>> columns: row -> entries (`entries`), entry -> name (`names`) and -> values
-    (`lists` are the ends of each entry's values in `values`)."""
+    """A taken map<string, list<string>> column: `entries` has the end of each row's entries, `names` the name of each
+    entry, and `lists` the end of each entry's values in `values`.
+    """
 
     entries: memoryview
     names: Text
@@ -229,9 +232,10 @@ class HeaderMap(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """`rows` rows. `blocks` and `header_map` are None when not wanted; `header_errors` are (row, reason) in order
-    of rows. `blockless` counts the rows without a header block, which have an empty value in `blocks`. `unmapped` are
-    the rows whose map is null (it is empty in `header_map`)."""
+    """`rows` rows. `blocks` and `header_map` are None when not requested; `header_errors` are (row, reason) in order of
+    rows. `blockless` counts the rows without a header block, which have an empty value in `blocks`. `unmapped` are the
+    rows whose map is null (it is empty in `header_map`).
+    """
 
     rows: int
     subjects: Text
@@ -248,14 +252,14 @@ class Columns(NamedTuple):
 class ColumnDecoder(ServerOpHandler):
     """Rows of one subscription (`sid`) whose stream sequence lies in `[start, end)`.
 
-    `position` is the last stream sequence seen (`start - 1` at first), in range or beyond; a delivery at or before it
-    is dropped, so that a row can never be decoded twice. `received` counts every delivery on the subscription, kept or
-    not: a pull request is used up by these. It must agree with the consumer's own count; from the first delivery where it
-    does not, `skipped` is true and nothing is taken any more, so no row is missed unnoticed. `pending` is how many more
-    messages the consumer had after the last one; `drained` is true while that is 0. `first_gap` is the first sequence
-    that was jumped over within the range, or -1. `complete` turns true with the last sequence of the range, or when the
-    owner says so (`finish`). `statuses` are header blocks of frames without acknowledgement subject; `errors` are texts
-    of -ERR; `violation` is what broke the parser, if anything did.
+    `position` is the last stream sequence seen (`start - 1` at first), in the range or beyond it; a delivery at or
+    before it is dropped, so no row is decoded twice. `received` counts every delivery on the subscription, kept or not,
+    because each uses up one of a pull request's messages. It must agree with the consumer's own count: at the first
+    delivery where it does not, `skipped` turns true and the decoder takes no more rows, so a lost delivery is noticed.
+    `pending` is the number of messages that the consumer had left after the last delivery; `drained` is true while that
+    is 0. `first_gap` is the first missing sequence within the range, or -1. `complete` turns true at the last sequence
+    of the range, or when the owner calls `finish`. `statuses` are the header blocks of messages without an
+    acknowledgement subject, `errors` the texts of -ERR, and `violation` the error that broke the parser, or None.
     """
 
     statuses: list[bytes]
@@ -295,7 +299,7 @@ class ColumnDecoder(ServerOpHandler):
         self.resubscribe(sid)
 
     def resubscribe(self, sid: cython.Py_ssize_t) -> None:
-        """Go on at `position + 1` with deliveries of another subscription, after a lost consumer or connection."""
+        """Continue at `position + 1` with another subscription, after the consumer or the connection was lost."""
         self.sid = sid
         self.received = 0
         self.skipped = False
@@ -305,7 +309,7 @@ class ColumnDecoder(ServerOpHandler):
 
     @property
     def size(self) -> int:
-        """Bytes that wait in the largest column."""
+        """Bytes in the largest column."""
         largest: int = max(self.payloads.data.size, self.blocks.data.size, self.keys.data.size, self.items.data.size)
         return largest
 
@@ -349,8 +353,9 @@ class ColumnDecoder(ServerOpHandler):
     def message_row(
         self, buffer: bytearray, headers: cython.Py_ssize_t, payload: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.int:
-        """The rest of a row whose sequence, time and subject are there: headers in `buffer[headers:payload]`, the payload
-        up to `end`."""
+        """Append the header block `buffer[headers:payload]` and the payload up to `end` to a row that has its sequence,
+        timestamp and subject.
+        """
         if headers == payload:
             self.blockless += 1
         if self.with_raw:
@@ -374,13 +379,13 @@ class ColumnDecoder(ServerOpHandler):
         return 0
 
     def answered_pings(self) -> int:
-        """How many PINGs came since the last call; the caller owes a PONG for each."""
+        """The number of PINGs since the last call; the caller sends a PONG for each."""
         count: int = self.pings
         self.pings = 0
         return count
 
     def finish(self) -> None:
-        """Declare the range complete: the server answered that it holds nothing more of it."""
+        """Mark the range complete, after the server has answered that it has no more messages of it."""
         if self.first_gap < 0 and self.position + 1 < self.end:
             self.first_gap = self.position + 1
         self.complete = True
@@ -393,7 +398,9 @@ class ColumnDecoder(ServerOpHandler):
         return 0
 
     def read_ack(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """Sequence, timestamp, pending and consumer sequence into `marks[0:4]`; 0 when it is no acknowledgement subject."""
+        """Parse sequence, timestamp, pending and consumer sequence into `marks[0:4]`; 0 if this is no acknowledgement
+        subject.
+        """
         tokens: cython.Py_ssize_t = 0
         at: cython.Py_ssize_t
         first: cython.Py_ssize_t
@@ -433,7 +440,7 @@ class ColumnDecoder(ServerOpHandler):
         return 1
 
     def map_row(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """One row of the header map from the block `buffer[start:end]`; an empty block gives an empty map."""
+        """Append one row of the header map, from the block `buffer[start:end]`; an empty block gives an empty map."""
         first: cython.Py_ssize_t = self.keys.ends.size - 1
         values: cython.Py_ssize_t = self.items.ends.size - 1
         if start < end and not self.map_plainly(buffer, start, end):
@@ -445,7 +452,9 @@ class ColumnDecoder(ServerOpHandler):
         return 0
 
     def map_plainly(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Append the entries of a block in plain form; False (with entries half appended) when it is not plain."""
+        """Append the entries of a block in plain form; False if it is not plain, and then some entries may have been
+        appended.
+        """
         at: cython.Py_ssize_t = start + 10
         first: cython.Py_ssize_t = self.keys.ends.size - 1
         colon: cython.Py_ssize_t
@@ -478,7 +487,7 @@ class ColumnDecoder(ServerOpHandler):
     def repeated(
         self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, first: cython.Py_ssize_t
     ) -> cython.bint:
-        """Whether the name is among this row's names already, or there are too many to compare with."""
+        """Whether this row already has the name, or has `MANY_NAMES` names or more."""
         entry: cython.Py_ssize_t
         key: cython.Py_ssize_t
         last: cython.Py_ssize_t = self.keys.ends.size - 1
@@ -493,7 +502,7 @@ class ColumnDecoder(ServerOpHandler):
         return False
 
     def map_carefully(self, block: bytes) -> cython.int:
-        """Append the entries of any block as the reference decoder reads it."""
+        """Append the entries of any block, with the reference decoder."""
         try:
             headers = decode_header_block(block)[1]
         except HeadwaterError as error:
@@ -519,7 +528,7 @@ class ColumnDecoder(ServerOpHandler):
         return 0
 
     def take(self) -> Columns:
-        """The rows so far; the decoder goes on with empty columns."""
+        """Remove and return the rows so far; the decoder continues with empty columns."""
         header_map = None
         if self.with_map:
             header_map = HeaderMap(self.entry_ends.take(), self.keys.take(), self.item_ends.take(), self.items.take())

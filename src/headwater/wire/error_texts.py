@@ -1,6 +1,6 @@
-"""The -ERR texts, letter by letter as nats-server 2.15 sends them: clients match on them.
+"""The -ERR texts, character for character those of nats-server 2.15, because clients match on them.
 
-An op is `-ERR '<text>'␍␊`. Which of them end the connection is the sender's business; `CLOSING` names those that do.
+An op is `-ERR '<text>'␍␊`. `CLOSING` has the texts after which the server closes the connection.
 """
 
 import re
@@ -70,7 +70,7 @@ def subscribe_permission(subject: str, queue: str = "") -> str:
 
 
 def subscription_ended(subject: str, sid: str) -> str:
-    """The text for a subscription that a reload does not allow any more."""
+    """The text for a subscription that is no longer allowed after a reload."""
     return f"Permissions Violation for Subscription to {quote(subject)} (sid {quote(sid)})"
 
 
@@ -80,9 +80,9 @@ def too_many_tokens(subject: str) -> str:
 
 
 def quote(name: str) -> str:
-    """A subject within a text as Go writes it (`%q`): in double quotes, what cannot be printed as an escape.
+    """A subject as Go quotes it in a text (`%q`): in double quotes, unprintable characters as escapes.
 
-    Bytes that are no UTF-8 come as surrogates (surrogateescape).
+    Bytes that are not UTF-8 are surrogates in `name` (surrogateescape).
     """
     if re.fullmatch(r"[!#-\[\]-~]*", name):  # ASCII that needs no escape: nearly all subjects
         return f'"{name}"'
@@ -103,5 +103,5 @@ def _escape(letter: str) -> str:
 
 
 def encode_error(text: str) -> bytes:
-    """The whole op. Bytes that are no UTF-8 travel as they came (surrogateescape)."""
+    """The whole op. Bytes that are not UTF-8 keep their values (surrogateescape)."""
     return f"-ERR '{text}'\r\n".encode("utf-8", "surrogateescape")

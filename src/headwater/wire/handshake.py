@@ -1,7 +1,8 @@
-"""INFO and CONNECT: the two JSON documents that open a connection (client protocol document, "INFO" and "CONNECT").
+"""INFO and CONNECT, the JSON documents that open a connection (client protocol document, "INFO" and "CONNECT").
 
-Unknown fields are ignored, as nats-server does, so that newer peers can talk to us. Absent fields take the values that
-the *receiver* assumes: a CONNECT without `verbose` and `pedantic` means both are true. Both are read as Go reads JSON.
+Unknown fields are ignored, as in nats-server, so newer peers can connect. Absent fields take the values that the
+*receiver* assumes: a CONNECT without `verbose` and `pedantic` means both are true. Both documents are decoded as
+leniently as Go decodes JSON (`json_fields`).
 """
 
 from headwater.errors import RemoteProtocolError
@@ -46,9 +47,7 @@ class ServerInfo(Record, frozen=False):
 
 
 class ConnectOptions(Record, frozen=False, secret=("user", "password", "auth_token", "jwt", "nkey", "sig")):
-    """A client's CONNECT. Credentials are None when not given, and never in a `repr`: it may be
-    logged.
-    """
+    """A client's CONNECT. Credentials are None if not given, and left out of `repr`, which may be logged."""
 
     verbose: bool = True
     pedantic: bool = True
@@ -77,12 +76,12 @@ _INFO_KINDS = kinds_of(_INFO_NAMES, ServerInfo._defaults)
 
 
 def encode_info(info: ServerInfo) -> bytes:
-    """The whole op, `INFO {json} \\r\\n`; nats-server writes the space before CRLF, and so do we."""
+    """The whole op, `INFO {json} \\r\\n`; with the space before CRLF that nats-server writes."""
     return b"INFO " + encode_fields(differing(info, _INFO_NAMES, always=("headers",))) + b" \r\n"
 
 
 def decode_info(json: bytes) -> ServerInfo:
-    """Raises RemoteProtocolError when the argument of INFO is not the JSON object that it should be."""
+    """The argument of INFO. Raises RemoteProtocolError if it is no JSON object or a field has the wrong type."""
     try:
         return ServerInfo(**read_fields(json, _INFO_KINDS))
     except (ValueError, RecursionError) as error:
@@ -97,11 +96,13 @@ def encode_connect(options: ConnectOptions) -> bytes:
 
 
 def decode_connect(json: bytes) -> ConnectOptions:
-    """Raises RemoteProtocolError when the argument of CONNECT cannot be read; `null` counts as `{}`, as in nats-server."""
+    """The argument of CONNECT; `null` counts as `{}`, as in nats-server. Raises RemoteProtocolError if it cannot be
+    read.
+    """
     if json.strip() == b"null":
         return ConnectOptions()
     try:
         return ConnectOptions(**read_fields(json, _CONNECT_KINDS))
     except (ValueError, RecursionError) as error:
-        # The document may hold a password: neither this error nor its cause may quote it.
+        # The document may contain a password: neither this error nor its cause may quote it.
         raise RemoteProtocolError(f"CONNECT with an argument that cannot be read: {type(error).__name__}") from None

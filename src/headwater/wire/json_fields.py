@@ -1,9 +1,10 @@
-"""The JSON objects that open a connection, of clients and of routes: read as Go reads them, into the fields of a record.
+"""Decoder and encoder of the JSON objects that open connections of clients and routes, as lenient as Go's.
 
-Unknown fields are ignored, and a field's name counts in any case; null means that it was not given. Each value must be of
-its field's kind: that of its default, or text where that is None.
+Unknown fields are ignored, field names match in any case, and null means absent. Each value must have its field's type:
+that of the default, or str if the default is None.
 
-Few documents in the life of a connection: the standard library's JSON does, and costs a server's start 45 ms less.
+A connection has few of these documents, so the standard library's JSON is fast enough, and importing it saves 45 ms of
+a server's start.
 """
 
 import json as json_documents
@@ -19,30 +20,30 @@ Kinds = Mapping[str, tuple[str, type]]
 
 
 def wire_names(fields: Iterable[str], spoken: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """From the name on the wire to that of the field; `spoken`: of fields that are called otherwise there."""
+    """The field name for each name on the wire; `spoken` has the wire names of fields whose names differ."""
     return {spoken.get(name, name): name for name in fields}
 
 
 def kinds_of(names: Mapping[str, str], defaults: Mapping[str, object]) -> Kinds:
-    """Which field a name on the wire is, and of which kind. `names` go from the wire to the field."""
+    """The field and its type for each name on the wire. `names` map wire names to field names."""
     return {wire: (name, str if defaults[name] is None else type(defaults[name])) for wire, name in names.items()}
 
 
 def differing(record: Record, names: Mapping[str, str], always: Collection[str] = ()) -> dict[str, object]:
-    """By their names on the wire, the fields that differ from their defaults, and those in `always`."""
+    """The fields that differ from their defaults, and those in `always`, by their names on the wire."""
     values, defaults = record.__dict__, record._defaults
     return {wire: values[name] for wire, name in names.items() if name in always or values[name] != defaults[name]}
 
 
 def encode_fields(told: dict[str, object]) -> bytes:
-    """The object, without blanks."""
+    """The JSON object, without white space."""
     return _encode(told).encode()
 
 
 def read_fields(json: bytes, kinds: Kinds) -> dict[str, Any]:
-    """The known fields. Raises ValueError and RecursionError.
+    """The known fields of the object `json`. Raises ValueError and RecursionError.
 
-    Go's decoder is lenient about the case of keys, null for "not given", bytes that are no UTF-8, any depth.
+    As lenient as Go's decoder: keys in any case, null for absent, bytes that are not UTF-8, any depth.
     """
     text = json.decode("utf-8", "replace")
     try:
@@ -55,7 +56,9 @@ def read_fields(json: bytes, kinds: Kinds) -> dict[str, Any]:
 
 
 def typed(found: dict[str, object], kinds: Kinds, escaped: bool = True) -> dict[str, Any]:
-    """The known fields of an object, each of its kind. Raises ValueError otherwise. `escaped`: text may hold any \\uXXXX."""
+    """The known fields of an object. Raises ValueError if one has the wrong type. `escaped`: strings may contain any
+    \\uXXXX.
+    """
     fields: dict[str, Any] = {}
     for key, value in found.items():
         known = kinds.get(key) or kinds.get(key.lower())
@@ -74,14 +77,14 @@ def typed(found: dict[str, object], kinds: Kinds, escaped: bool = True) -> dict[
 
 
 def _printable(value: object) -> object:
-    """JSON can spell half of a surrogate pair, which no other text can hold."""
+    """Replace lone surrogates, which JSON can spell and UTF-8 cannot."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _without_depth(text: str) -> str:
-    """The document with each array and object in it replaced by an empty array: no field of ours holds one.
+    """The document with each nested array and object replaced by an empty array: no known field is deeper.
 
-    Raises ValueError for brackets that do not match. What was between them is not looked at otherwise.
+    Raises ValueError for brackets that do not match. The text between them is not checked further.
     """
     kept: list[str] = []
     closers: list[str] = []

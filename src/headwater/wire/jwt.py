@@ -1,11 +1,11 @@
-"""JWTs as NATS writes them: signed by an nkey, read without trusting a byte before the signature is checked.
+"""JWTs in the form of NATS: signed by an nkey, and not trusted before the signature is checked.
 
     base64url({"typ":"JWT","alg":"ed25519-nkey"}) . base64url({claims}) . base64url(64-byte signature)
 
-    claims: iss (who signed), sub (whom it is about), iat, exp, nbf (seconds since 1970), nats: {type, version, …}
+    claims: iss (the signing key), sub (the key described), iat, exp, nbf (seconds since 1970), nats: {type, version, …}
 
-The signature is over the first two parts with the dot between them (version 2), or over the claims alone (version 1).
-Claims are decoded into structs: what has the wrong type is refused, unknown fields are ignored.
+The signature covers the first two parts and the dot between them (version 2), or the claims alone (version 1). Claims
+are decoded into structs: fields of the wrong type are refused, unknown fields ignored.
 """
 
 from typing import TypeVar
@@ -27,28 +27,28 @@ class Header(msgspec.Struct):
 
 
 class SubjectClaims(msgspec.Struct):
-    """`allow` empty: all."""
+    """Subjects; an empty `allow` allows all."""
 
     allow: list[str] = []
     deny: list[str] = []
 
 
 class ResponseClaims(msgspec.Struct):
-    """`ttl` in nanoseconds."""
+    """Permission to publish to reply subjects: `max` messages each, within `ttl` nanoseconds."""
 
     max: int = 0
     ttl: int = 0
 
 
 class TimeRange(msgspec.Struct):
-    """Times of the day, "15:04:05"; it may span midnight."""
+    """Times of day, "15:04:05"; the range may span midnight."""
 
     start: str = ""
     end: str = ""
 
 
 class UserLimits(msgspec.Struct, kw_only=True):
-    """What a user may do; a scoped signing key carries the same as its template. -1: no limit."""
+    """What a user may do; a scoped signing key has the same fields as its template. -1 means no limit."""
 
     pub: SubjectClaims = msgspec.field(default_factory=SubjectClaims)
     sub: SubjectClaims = msgspec.field(default_factory=SubjectClaims)
@@ -56,7 +56,7 @@ class UserLimits(msgspec.Struct, kw_only=True):
     subs: int = -1
     data: int = -1
     payload: int = -1
-    src: list[str] | str | None = None  # networks that the user may come from
+    src: list[str] | str | None = None  # networks that the user may connect from
     times: list[TimeRange] | None = None
     times_location: str = ""
     bearer_token: bool = False
@@ -90,7 +90,9 @@ class StorageLimits(msgspec.Struct, kw_only=True):
 
 
 class AccountLimits(StorageLimits, kw_only=True):
-    """`tiered_limits`: by "R1", "R3" and so on, for streams with so many replicas, in place of those for all streams."""
+    """`tiered_limits`: by tier, "R1", "R3" and so on, for streams with that many replicas; they replace the limits for
+    all streams.
+    """
 
     subs: int = -1
     payload: int = -1
@@ -106,7 +108,7 @@ class DefaultPermissions(msgspec.Struct, kw_only=True):
 
 
 class ExportClaims(msgspec.Struct, kw_only=True):
-    """What an account lets others import; with `token_req` only those who show a token, and those we refuse."""
+    """What an account exports. With `token_req` an importer needs an activation token; we refuse such imports."""
 
     subject: str = ""
     type: str = ""
@@ -118,7 +120,7 @@ class ExportClaims(msgspec.Struct, kw_only=True):
 
 
 class ImportClaims(msgspec.Struct, kw_only=True):
-    """What it imports; `to` is what older tokens have for `local_subject`, and a prefix for streams."""
+    """What an account imports; older tokens have `to` instead of `local_subject`, for streams as a prefix."""
 
     subject: str = ""
     account: str = ""
@@ -130,14 +132,14 @@ class ImportClaims(msgspec.Struct, kw_only=True):
 
 
 class TraceClaims(msgspec.Struct, kw_only=True):
-    """Where traces go; `sampling` in percent."""
+    """The destination of traces; `sampling` in percent."""
 
     dest: str = ""
     sampling: int = 0
 
 
 class MappingClaims(msgspec.Struct, kw_only=True):
-    """`weight` in percent; 0 stands for 100."""
+    """One destination of a subject mapping; `weight` in percent, 0 for 100."""
 
     subject: str = ""
     weight: int = 0
@@ -145,7 +147,9 @@ class MappingClaims(msgspec.Struct, kw_only=True):
 
 
 class ExternalAuthorization(msgspec.Struct, kw_only=True):
-    """An account's callout: its service logs in as one of `auth_users`; without them there is none."""
+    """An account's auth callout: its service logs in as one of `auth_users`. Without `auth_users` the account has no
+    callout.
+    """
 
     auth_users: list[str] | None = None
     allowed_accounts: list[str] | None = None
@@ -174,7 +178,7 @@ class OperatorBody(msgspec.Struct, kw_only=True):
 
 
 class AnswerBody(msgspec.Struct, kw_only=True):
-    """What a callout service says: either the `jwt` of a user, or an `error`."""
+    """A callout service's answer: either the `jwt` of a user, or an `error`."""
 
     type: str = ""
     version: int = 1
@@ -184,7 +188,7 @@ class AnswerBody(msgspec.Struct, kw_only=True):
 
 
 class DeletionBody(msgspec.Struct, kw_only=True):
-    """An operator's order to a resolver: forget these accounts."""
+    """An operator's request to a resolver to delete these accounts."""
 
     type: str = ""
     version: int = 1
@@ -196,7 +200,7 @@ _TYPES = {
     UserBody: "user", AccountBody: "account", OperatorBody: "operator", AnswerBody: "authorization_response",
     DeletionBody: "",
 }  # fmt: skip
-"""What a token of each kind calls itself; orders of operators have names of their own making."""
+"""The `type` claim of each kind of token; deletion requests have no fixed one."""
 
 
 class _Claims(msgspec.Struct, kw_only=True):
@@ -208,11 +212,13 @@ class _Claims(msgspec.Struct, kw_only=True):
     nbf: int = 0
     aud: str = ""
     nats: msgspec.Raw = msgspec.Raw(b"{}")
-    type: str = ""  # version 1 has it here
+    type: str = ""  # version 1 has the type here
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """The claims of a token that `issuer` has signed. Whether to trust `issuer` is the caller's to ask."""
+    """The claims of a token signed by `issuer`. The caller decides whether to trust `issuer`. Times in seconds since
+    1970.
+    """
 
     issuer: str
     subject: str
@@ -224,9 +230,9 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode(token: str, body: type[Body], subject: NkeyKind, issuers: tuple[NkeyKind, ...]) -> tuple[Token, Body]:
-    """Read a token about a key of kind `subject`, signed by a key of one of the kinds `issuers`.
+    """Decode a token about a key of kind `subject`, signed by a key of one of the kinds `issuers`.
 
-    Raises RemoteProtocolError, which quotes nothing of it, when it is malformed or its signature is wrong.
+    Raises RemoteProtocolError, which quotes nothing of the token, if it is malformed or its signature is wrong.
     """
     parts = token.strip().split(".")
     if len(token) > MAX_JWT_BYTES or len(parts) != 3:
@@ -266,25 +272,25 @@ def decode(token: str, body: type[Body], subject: NkeyKind, issuers: tuple[NkeyK
 
 
 def decode_user(token: str) -> tuple[Token, UserBody]:
-    """A user's token; an account or one of its signing keys signed it. Raises RemoteProtocolError."""
+    """Decode a user's token, signed by an account or one of its signing keys. Raises RemoteProtocolError."""
     return decode(token, UserBody, NkeyKind.USER, (NkeyKind.ACCOUNT,))
 
 
 def decode_account(token: str) -> tuple[Token, AccountBody]:
-    """An account's token; an operator or one of its signing keys signed it. Raises RemoteProtocolError."""
+    """Decode an account's token, signed by a key of an operator or of an account. Raises RemoteProtocolError."""
     return decode(token, AccountBody, NkeyKind.ACCOUNT, (NkeyKind.OPERATOR, NkeyKind.ACCOUNT))
 
 
 def decode_answer(token: str) -> tuple[Token, AnswerBody]:
-    """A callout service's answer, signed by its account. Raises RemoteProtocolError."""
+    """Decode a callout service's answer, signed by its account. Raises RemoteProtocolError."""
     return decode(token, AnswerBody, NkeyKind.USER, (NkeyKind.ACCOUNT,))
 
 
 def decode_deletion(token: str) -> tuple[Token, DeletionBody]:
-    """An order to forget accounts; an operator signed it about itself. Raises RemoteProtocolError."""
+    """Decode a request to delete accounts; its subject and issuer are an operator. Raises RemoteProtocolError."""
     return decode(token, DeletionBody, NkeyKind.OPERATOR, (NkeyKind.OPERATOR,))
 
 
 def decode_operator(token: str) -> tuple[Token, OperatorBody]:
-    """An operator's token, signed by itself. Raises RemoteProtocolError."""
+    """Decode an operator's token, signed by itself. Raises RemoteProtocolError."""
     return decode(token, OperatorBody, NkeyKind.OPERATOR, (NkeyKind.OPERATOR,))

@@ -1,12 +1,11 @@
-"""Writers of the ops between a hub and its leaf nodes, and the two documents that open the conversation.
+"""Writers of the ops between a hub and its leaf nodes, and the records of INFO and CONNECT.
 
-    hub   ─▶ INFO            its address, a nonce, and that a second INFO follows
-    spoke ─▶ CONNECT         who it is, its credentials, what it does not want
-    hub   ─▶ INFO            `connect_info`: the account there, and what may cross
-    both  ─▶ LS+ …           and from then on messages
+    hub   ─▶ INFO            its address, a nonce; a second INFO follows
+    spoke ─▶ CONNECT         its identity, its credentials, the subjects it denies
+    hub   ─▶ INFO            `connect_info`: its account, and the subjects that may cross
+    both  ─▶ LS+ …           then messages
 
-What they write, `route_ops` reads in its dialect LEAF.
-Source: nats-server 2.15.1 on both ends.
+`route_ops` reads these ops in its dialect LEAF. Source: nats-server 2.15.1 at both ends.
 """
 
 from headwater.model.record import Record
@@ -17,7 +16,7 @@ LOOP_DETECTION = b"$LDS."
 
 
 class LeafInfo(Record, frozen=False):
-    """INFO between a hub and a spoke. `compression` is left out: then neither side compresses."""
+    """INFO between a hub and a spoke. While `compression` is empty, neither side compresses."""
 
     server_id: str = ""
     server_name: str = ""
@@ -42,15 +41,17 @@ class LeafInfo(Record, frozen=False):
     connect_info: bool = False
     remote_account: str = ""
     acc_is_sys: bool = False
-    imports: SubjectLists | None = None  # `import` on the wire: what the spoke may receive
-    exports: SubjectLists | None = None  # and `export`: what it may send
+    imports: SubjectLists | None = None  # `import` on the wire: subjects that the spoke may receive
+    exports: SubjectLists | None = None  # `export` on the wire: subjects that it may send
     api_lvl: int = 0
     info_on_connect: bool = False
     leafnode_urls: tuple[str, ...] | None = None
 
 
 class LeafConnect(Record, frozen=False, secret=("user", "password", "auth_token", "jwt", "sig")):
-    """CONNECT of a spoke. `cluster` keeps two spokes of one cluster apart; `deny_pub` is what the hub is not to send."""
+    """CONNECT of a spoke. The hub forwards no messages between spokes with the same `cluster`; it must not send
+    subjects in `deny_pub`.
+    """
 
     version: str = ""
     nkey: str = ""
@@ -82,7 +83,7 @@ encode_leaf_connect, decode_leaf_connect = _CONNECT.encode, _CONNECT.decode
 
 
 def leaf_interest(subject: bytes, queue: bytes = b"", weight: int = 1) -> bytes:
-    """LS+; with a queue for every change of its weight, 0 being the end of it (LS-)."""
+    """LS+, or LS- for a `weight` of 0. With a queue group it is sent for every change of the weight."""
     if not weight:
         return b"LS- %b %b\r\n" % (subject, queue) if queue else b"LS- %b\r\n" % subject
     return b"LS+ %b %b %d\r\n" % (subject, queue, weight) if queue else b"LS+ %b\r\n" % subject

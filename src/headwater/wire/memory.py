@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The few primitives that are memchr, memcmp and memcpy when compiled, and bytes methods when not.
+"""The few primitives that compile to memchr, memcmp and memcpy, and run as bytes methods when interpreted.
 
-This module and `scan` are the only ones of the product that touch pointers. Everything above them walks buffers by index,
-which reads the same interpreted and compiled. Bounds are the caller's duty here (each function says which); callers take
-them from sizes that they have checked against the buffer before.
+This module and `scan` are the only ones of the product that touch pointers. Every other module walks buffers by index,
+which reads the same interpreted and compiled. Functions here do not check bounds: each states what it needs, and
+callers derive their positions from sizes already checked against the buffer.
 """
 
 import cython
@@ -49,12 +49,12 @@ def slice_bytes(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssiz
 
 
 def ends_line(buffer: bytearray, at: cython.Py_ssize_t) -> cython.bint:
-    """Whether CR LF stands at `buffer[at]`. Needs 0 <= at and at + 2 <= len(buffer)."""
+    """Whether CR LF is at `buffer[at]`. Needs 0 <= at and at + 2 <= len(buffer)."""
     return buffer[at] == 13 and buffer[at + 1] == 10
 
 
 def has_empty_token(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether nothing stands before, behind or between the dots of `buffer[start:end]`. Needs it within the buffer."""
+    """Whether a token of the subject `buffer[start:end]` is empty. Needs 0 <= start <= end <= len(buffer)."""
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
         after_dot: cython.bint = True
@@ -71,9 +71,9 @@ def has_empty_token(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_
 
 
 def hash_slice(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """A number that is not negative and spreads `buffer[start:end]`. Needs 0 <= start <= end <= len(buffer).
+    """A non-negative hash of `buffer[start:end]`. Needs 0 <= start <= end <= len(buffer).
 
-    For a table of fixed size whose entries displace each other: two texts with the same hash merely displace each other.
+    For a table of fixed size in which a new entry replaces the one in its slot: a collision only costs an entry.
     """
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
@@ -102,16 +102,17 @@ def count_run(
     line: cython.Py_ssize_t,
     stride: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """How many whole ops of `stride` bytes begin at `start`, each with the same `line` bytes and with CR LF at its end.
+    """The number of whole ops of `stride` bytes that begin at `start`, each with the same `line` bytes and a final CR
+    LF.
 
-    The first op was checked by the caller. Needs 0 <= start, 0 < line <= stride - 2 and start + stride <= filled <=
+    The caller has checked the first op. Needs 0 <= start, 0 < line <= stride - 2 and start + stride <= filled <=
     len(buffer).
     """
     count: cython.Py_ssize_t = 1
     at: cython.Py_ssize_t = start + stride
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
-        # The last digit before CR LF: where lines differ, most often here.
+        # The last digit before CR LF is where different lines usually differ.
         if at + stride > filled or (line > 2 and base[at + line - 3] != base[start + line - 3]):
             return count
         while at + stride <= filled and memcmp(base + at, base + start, line) == 0:
@@ -128,10 +129,10 @@ def count_run(
 
 
 class OutputBuffer:
-    """Bytes on their way out: append many times, take once per flush.
+    """Outgoing bytes: append many times, take once per flush.
 
-    What waits is `data[head:size]`; `head` is above 0 only while a peer takes less than we have. The backing array grows
-    by doubling and is kept between flushes up to `KEEP` bytes, so that steady traffic allocates nothing.
+    The unwritten bytes are `data[head:size]`; `head` is above 0 only after a partial write. The backing array grows by
+    doubling and is kept between flushes up to `KEEP` bytes, so that steady traffic allocates nothing.
     """
 
     data: bytearray
@@ -148,7 +149,7 @@ class OutputBuffer:
         needed: cython.Py_ssize_t = self.size + extra
         if needed <= capacity:
             return 0
-        if self.head > capacity // 2:  # not sooner: what moves is then less than what was written since the last move
+        if self.head > capacity // 2:  # not sooner: this way fewer bytes move than were written since the last move
             self.size = drop_front(self.data, self.head, self.size)
             self.head = 0
             needed = self.size + extra
@@ -173,7 +174,9 @@ class OutputBuffer:
         return 0
 
     def append_slice(self, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """Append `source[start:end]`. Needs 0 <= start <= end <= len(source); `source` is not this buffer's own."""
+        """Append `source[start:end]`. Needs 0 <= start <= end <= len(source); `source` must not be this buffer's own
+        array.
+        """
         length: cython.Py_ssize_t = end - start
         self.reserve(length)
         if cython.compiled:
@@ -186,7 +189,7 @@ class OutputBuffer:
     def append_pair(
         self, piece: bytes, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.int:
-        """Append `piece` and `source[start:end]`; needs what `append_slice` needs."""
+        """Append `piece` and `source[start:end]`, with the bounds of `append_slice`."""
         if cython.compiled:
             head: cython.Py_ssize_t = PyBytes_GET_SIZE(piece)
             length: cython.Py_ssize_t = end - start
@@ -213,7 +216,9 @@ class OutputBuffer:
         tail: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.int:
-        """Append `verb`, `source[subject:subject_end]`, `between`, `source[tail:end]`; needs what `append_slice` needs."""
+        """Append `verb`, `source[subject:subject_end]`, `between` and `source[tail:end]`, with the bounds of
+        `append_slice`.
+        """
         if cython.compiled:
             first: cython.Py_ssize_t = PyBytes_GET_SIZE(verb)
             name: cython.Py_ssize_t = subject_end - subject
@@ -256,9 +261,10 @@ class OutputBuffer:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """Append `piece` and `source[start:end]`, then the same with both positions `stride` further on: `count` times.
+        """Append `piece` and `source[start:end]` `count` times, with both positions `stride` further on each time.
 
-        Needs 0 <= start <= end, end + (count - 1) * stride <= len(source), and another `source` than this buffer's own.
+        Needs 0 <= start <= end and end + (count - 1) * stride <= len(source); `source` must not be this buffer's own
+        array.
         """
         if cython.compiled:
             head: cython.Py_ssize_t = PyBytes_GET_SIZE(piece)
@@ -281,20 +287,20 @@ class OutputBuffer:
         return self.append(piece + piece.join(tails))
 
     def take(self) -> bytes:
-        """All waiting bytes as one object; the buffer is empty afterwards."""
+        """Remove and return all unwritten bytes."""
         taken: bytes = slice_bytes(self.data, self.head, self.size)
         self.clear()
         return taken
 
     def skip(self, count: cython.Py_ssize_t) -> cython.int:
-        """The first `count` bytes are written."""
+        """Drop the first `count` bytes, which have been written."""
         self.head += count
         if self.head >= self.size:
             self.clear()
         return 0
 
     def clear(self) -> None:
-        """Forget what waits; give memory back if a burst made the backing array large."""
+        """Drop all bytes; replace the backing array if a burst has made it larger than `KEEP`."""
         self.head = 0
         self.size = 0
         if len(self.data) > KEEP:
@@ -304,12 +310,12 @@ class OutputBuffer:
         return self.size - self.head
 
 
-START: int = 512  # bytes; an idle connection keeps this much
-KEEP: int = 1 << 22  # bytes; a burst of 64 MiB is not held for ever, and steady fan-out need not grow anew each time
+START: int = 512  # bytes; the array of an idle connection
+KEEP: int = 1 << 22  # bytes; the 64 MiB of a burst are freed, and steady fan-out does not grow anew for each flush
 
 
 def unset_array(size: cython.Py_ssize_t) -> bytearray:
-    """An array of `size` bytes that is written before it is read: compiled, it is not cleared first."""
+    """An array of `size` bytes, uninitialised when compiled: write it before reading it."""
     if cython.compiled:
         made: bytearray = bytearray()
         PyByteArray_Resize(made, size)
@@ -318,7 +324,7 @@ def unset_array(size: cython.Py_ssize_t) -> bytearray:
 
 
 def drop_front(buffer: bytearray, used: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Move `buffer[used:filled]` to the front; returns how many bytes remain. The array keeps its length."""
+    """Move `buffer[used:filled]` to the front and return the number of bytes moved. The array keeps its length."""
     rest: cython.Py_ssize_t = filled - used
     if rest > 0 and used > 0:
         if cython.compiled:

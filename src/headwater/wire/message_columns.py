@@ -1,12 +1,12 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Deliveries of any subscription, straight from the receive buffer into column buffers.
 
-The columns are what a message is: subject, reply subject, header block, payload; each one run of bytes and the int32 ends
-of its values, which is Arrow's layout. An absent reply subject or header block is an empty value. Subjects are valid
-UTF-8, as Arrow demands: other bytes become U+FFFD.
+The columns are the parts of a message: subject, reply subject, header block, payload. Each is one run of bytes and the
+int32 ends of its values, which is Arrow's layout. An absent reply subject or header block is an empty value. Subjects
+are valid UTF-8, as Arrow demands: other bytes become U+FFFD.
 
-`columns.ColumnDecoder` is its richer sibling for consumers of a stream. Offsets are int32, so the owner takes the columns
-before `size` reaches `columns.MAX_SIZE`.
+`columns.ColumnDecoder` does more, for consumers of a stream. Offsets are int32, so the owner takes the columns before
+`size` reaches `columns.MAX_SIZE`.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class TakenMessages(NamedTuple):
 
 
 class MessageColumns:
-    """Grows by `append`; `take` hands over what there is."""
+    """Columns that grow by `append` and are handed over by `take`."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -51,7 +51,7 @@ class MessageColumns:
         return max(len(self.payloads.data), len(self.blocks.data), len(self.subjects.data), len(self.replies.data))
 
     def append(self, message: MessageView) -> cython.int:
-        """One message off the wire."""
+        """Append a message from the receive buffer."""
         buffer: bytearray = message.buffer
         self.append_text(self.subjects, buffer, message.subject, message.subject_end)
         self.append_text(self.replies, buffer, message.reply, message.reply_end)
@@ -70,7 +70,7 @@ class MessageColumns:
         return 0
 
     def append_message(self, subject: str, reply: str, header_block: bytes, data: bytes) -> None:
-        """One message that was an object already."""
+        """Append a message that already exists as Python objects."""
         for column, text in ((self.subjects, subject), (self.replies, reply)):
             column.append(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode())
         self.blocks.append(header_block)
@@ -78,7 +78,7 @@ class MessageColumns:
         self.rows += 1
 
     def take(self) -> TakenMessages:
-        """All rows so far; it is empty afterwards."""
+        """Remove and return all rows."""
         rows = self.rows
         self.rows = 0
         return TakenMessages(rows, self.subjects.take(), self.replies.take(), self.blocks.take(), self.payloads.take())

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""One message while it lies in a buffer: where its parts are, and no Python object for any of them.
+"""One message in a buffer: the positions of its parts, without a Python object for any of them.
 
     buffer   … <subject> [reply ]<sizes>␍␊<headers><payload>␍␊ …
                │         │                │        │        └ end
@@ -8,11 +8,11 @@
                │         └ tail
                └ subject
 
-A parser has one view and fills it for each op; routers and peers read it. It holds during the call that it is passed to, so
-a part that is kept has to be copied. What has no reply has `reply == reply_end`; without headers `headers == payload`.
+A parser has one view and fills it for each op; routers and peers read it. It is valid only during the call that it is
+passed to, so copy every part that you keep. Without a reply `reply == reply_end`; without headers `headers == payload`.
 
-In what clients and peers send, `buffer[tail : end + 2]` is in exactly that spacing: a delivery is the protocol's first words
-and one copy of the tail. In what a server sends there is a `sid` before the reply, and no tail.
+In ops of clients and peers, `buffer[tail : end + 2]` has exactly this spacing, so a delivery is its own first words and
+one copy of the tail. Ops of a server have a `sid` before the reply, and no tail.
 """
 
 from typing import Any
@@ -30,11 +30,11 @@ _NOTHING = bytearray()
 
 
 class MessageView:
-    """Positions in `buffer`, in bytes; `sid` is a number."""
+    """Positions in `buffer`, in bytes."""
 
     def __init__(self) -> None:
         self.buffer: bytearray = _NOTHING
-        self.sid = 0  # number of the subscription that a server delivers to
+        self.sid = 0  # number of the subscription, in a server's MSG or HMSG
         self.subject = 0
         self.subject_end = 0
         self.reply = 0
@@ -44,10 +44,10 @@ class MessageView:
         self.payload = 0
         self.end = 0
         self.trace: Any = None  # `message_tracing.message_trace.MessageTrace`, while a traced message is routed
-        self.shown = 0  # where in the reply `@<subject>` begins, of what bears another subject; 0: nowhere
+        self.shown = 0  # position of `@<subject>` in the reply of a message delivered on another subject; otherwise 0
 
     def advance(self, by: cython.Py_ssize_t) -> cython.int:
-        """Go on to the message that lies `by` bytes further on and has the same control line."""
+        """Move to the message `by` bytes further on, which has the same control line."""
         self.subject += by
         self.subject_end += by
         self.reply += by
@@ -59,17 +59,18 @@ class MessageView:
         return 0
 
     def release(self) -> cython.int:
-        """Let go of the buffer: it may be large, and this view lives as long as its connection."""
+        """Drop the reference to the buffer: it may be large, and this view lives as long as its connection."""
         self.buffer = _NOTHING
         return 0
 
     def trace_mark(self) -> cython.int:
-        """Whether the headers may ask for a trace (`scan.trace_mark`)."""
+        """Whether the headers may request a trace; see `scan.trace_mark`."""
         return trace_mark(self.buffer, self.headers, self.payload)
 
     def run_trace_mark(self, stride: cython.Py_ssize_t, count: cython.Py_ssize_t, sampled: cython.bint) -> cython.int:
-        """The same for the first of `count` messages, each `stride` bytes behind the one before, that has such headers.
-        `sampled`: a `traceparent` is enough."""
+        """As `trace_mark`, for the first of `count` messages, `stride` bytes apart, with such headers. `sampled`: a
+        `traceparent` is enough.
+        """
         return run_trace_mark(self.buffer, self.headers, self.payload, stride, count, sampled)
 
     def subject_bytes(self) -> bytes:
@@ -77,12 +78,12 @@ class MessageView:
         return slice_bytes(self.buffer, self.subject, self.subject_end)
 
     def reply_bytes(self) -> bytes:
-        """A copy of the reply subject; b"" where there is none."""
+        """A copy of the reply subject; b"" without one."""
         return slice_bytes(self.buffer, self.reply, self.reply_end)
 
 
 def composed(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> MessageView:
-    """A new message, in a buffer of its own."""
+    """A view of a new message, in its own buffer."""
     view: MessageView = MessageView()
     parts: list[bytes] = [subject, b" "]
     if reply:
@@ -103,7 +104,7 @@ def composed(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) 
 
 
 def renamed(subject: bytes, message: MessageView) -> MessageView:
-    """The same message on another subject, in a buffer of its own."""
+    """A view of a copy of the message on another subject, in its own buffer."""
     moved: MessageView = MessageView()
     shift: cython.Py_ssize_t = len(subject) + 1 - message.tail
     moved.buffer = bytearray(b"%b %b" % (subject, slice_bytes(message.buffer, message.tail, message.end + 2)))

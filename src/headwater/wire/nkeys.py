@@ -1,6 +1,6 @@
-"""NATS keys: an Ed25519 seed as text, and the signature that proves it.
+"""NATS keys: an Ed25519 seed as text, and the signature that proves its possession.
 
-    S U <26 letters …>      base32 of: prefix (2 bytes: "seed" and whose), 32 seed bytes, CRC-16/XMODEM of all before (LE)
+    S U <56 letters>        base32 of: prefix (2 bytes: "seed" and kind), 32 seed bytes, CRC-16/XMODEM of all before (LE)
     U <55 letters>          base32 of: prefix (1 byte), 32 bytes of public key, CRC-16 (LE)
 
     .creds file             a JWT and a seed, each between a line with BEGIN and one with END
@@ -39,18 +39,18 @@ def _decode(text: str) -> bytes:
 
 
 def creds_in(text: str) -> tuple[str, str]:
-    """The JWT and the seed in the text of a .creds file; what is not in it is empty."""
+    """The JWT and the seed in the text of a .creds file; a missing one is ""."""
     sections = dict(_SECTION.findall(text))
     return sections.get("NATS USER JWT", ""), sections.get("USER NKEY SEED", "")
 
 
 class KeyPair:
-    """A user's key, read from its seed text. Never shown: neither `repr` nor errors hold the seed."""
+    """A user's key pair, decoded from its seed text. Neither `repr` nor errors contain the seed."""
 
     __slots__ = ("_signer", "public_key")
 
     def __init__(self, seed: str) -> None:
-        """Raises ConfigError for what is no user's seed, EnvironmentProblem where PyNaCl is missing."""
+        """Raises ConfigError if `seed` is not a user's seed, EnvironmentProblem if PyNaCl is missing."""
         try:
             from nacl.signing import SigningKey
         except ImportError as error:
@@ -68,7 +68,7 @@ class KeyPair:
         self.public_key = encode_nkey(NkeyKind.USER, bytes(self._signer.verify_key))
 
     def sign(self, nonce: str) -> str:
-        """The signature of a server's nonce, as CONNECT carries it."""
+        """The signature of a server's nonce, base64url without padding, for CONNECT."""
         signed = self._signer.sign(nonce.encode("utf-8")).signature
         return base64.urlsafe_b64encode(signed).decode().rstrip("=")
 

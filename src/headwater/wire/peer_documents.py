@@ -1,7 +1,6 @@
-"""The two documents that open a conversation between brokers, INFO and CONNECT, as routes and leaf nodes both write them.
+"""INFO and CONNECT between brokers: how the records of routes and leaf nodes become ops, and back.
 
-What a field means stands with the records (`route_lines`, `leaf_lines`); here is how a record becomes an op and back.
-Unknown fields are ignored, as nats-server does.
+The records, `route_lines` and `leaf_lines`, document the fields. Unknown fields are ignored, as in nats-server.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,13 +16,13 @@ _LISTS = ("imports", "exports")  # `import` and `export` on the wire
 
 
 class SubjectLists(Record):
-    """Subjects that a broker imports or exports: those allowed (none: all) less those denied."""
+    """Subjects that a broker imports or exports: those in `allow` (all if it is empty) without those in `deny`."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
     def document(self) -> dict[str, list[str]]:
-        """As it stands in JSON: an empty list is left out."""
+        """The JSON form; empty lists are left out."""
         return {name: list(subjects) for name, subjects in self.items() if subjects}
 
 
@@ -31,7 +30,7 @@ _LISTS_KINDS = kinds_of(wire_names(SubjectLists._defaults), SubjectLists._defaul
 
 
 class InfoForm(Generic[AnyRecord]):
-    """How INFO of one kind of peer is written and read. `optional`: values of the kind of fields that may be None."""
+    """Writer and reader of one kind of peer's INFO. `optional`: for fields that default to None, a value of their type."""
 
     def __init__(self, kind: type[AnyRecord], peer: str, optional: Mapping[str, object] = MappingProxyType({})) -> None:
         self._kind = kind
@@ -40,13 +39,17 @@ class InfoForm(Generic[AnyRecord]):
         self._kinds = kinds_of(self._names, {**kind._defaults, **{name: {} for name in _LISTS}, **optional})
 
     def encode(self, info: AnyRecord) -> bytes:
-        """The whole op, with the blank before CRLF that servers since 1.2 write. What is as by default is left out."""
+        """The whole op, with the space before CRLF that servers since 1.2 write. Fields with default values are left
+        out.
+        """
         fields = differing(info, self._names)
         lists = {wire: value.document() for wire, value in fields.items() if isinstance(value, SubjectLists)}
         return b"INFO " + encode_fields({**fields, **lists}) + b" \r\n"
 
     def decode(self, json: bytes) -> AnyRecord:
-        """Raises RemoteProtocolError when it is not the JSON object that it should be."""
+        """The record in the argument of INFO. Raises RemoteProtocolError if that is no JSON object or a field has the
+        wrong type.
+        """
         try:
             found = read_fields(json, self._kinds)
             for name in _LISTS:
@@ -58,7 +61,9 @@ class InfoForm(Generic[AnyRecord]):
 
 
 class ConnectForm(Generic[AnyRecord]):
-    """How CONNECT of one kind of peer is written and read. `always`: fields that are written even when they are false."""
+    """Writer and reader of one kind of peer's CONNECT. `always`: fields that are written even with their default
+    values.
+    """
 
     def __init__(self, kind: type[AnyRecord], peer: str, always: Collection[str] = ()) -> None:
         self._kind = kind
@@ -68,11 +73,13 @@ class ConnectForm(Generic[AnyRecord]):
         self._kinds = kinds_of(self._names, kind._defaults)
 
     def encode(self, connect: AnyRecord) -> bytes:
-        """The whole op. What is as by default is left out."""
+        """The whole op. Fields with default values are left out."""
         return b"CONNECT " + encode_fields(differing(connect, self._names, self._always)) + b"\r\n"
 
     def decode(self, json: bytes) -> AnyRecord:
-        """Raises RemoteProtocolError, which does not quote the document: it may hold a password."""
+        """The record in the argument of CONNECT. Raises RemoteProtocolError, which does not quote it: it may contain a
+        password.
+        """
         try:
             return self._kind(**read_fields(json, self._kinds))
         except (ValueError, RecursionError) as error:

@@ -1,16 +1,16 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Writer of what clients send: PUB, HPUB, SUB, UNSUB, CONNECT, PING, PONG (client protocol document).
+"""Writer of the ops that clients send: PUB, HPUB, SUB, UNSUB, CONNECT, PING, PONG (client protocol document).
 
     PUB  <subject> [reply ]<#bytes>␍␊<payload>␍␊
     HPUB <subject> [reply ]<#header bytes> <#total bytes>␍␊<header block><payload>␍␊
 
-Ops go into an `OutputBuffer`; who flushes it, and when, is not this module's business. Everything is checked before the
-first byte of an op is written, so a refused op leaves nothing half-written behind. Whitespace in a subject would become
-an argument of its own and CR LF an op of its own: subjects, reply subjects and queue groups are refused here, on the way
-out, with SubjectError. Sizes against `max_payload` are the caller's business, who knows the server.
+Ops are appended to an `OutputBuffer`, which the caller flushes. Everything is checked before the first byte of an op is
+written, so a refused op leaves nothing in the buffer. White space in a subject would inject an argument and CR LF an
+op: such subjects, reply subjects and queue groups are refused here with SubjectError. The caller checks sizes against
+the server's `max_payload`.
 
-A program publishes to few subjects many times: `PUB <subject> ` is checked and encoded once per subject and kept, and the
-whole control line while neither subject nor size change.
+A program publishes to few subjects many times, so `PUB <subject> ` is checked and encoded once per subject and cached,
+and so is the whole control line while neither subject nor size changes.
 """
 
 import cython
@@ -24,17 +24,17 @@ from headwater.errors import SubjectError
 from headwater.model.subject import validate_subject
 from headwater.wire.handshake import ConnectOptions, encode_connect
 
-KNOWN_SUBJECTS: int = 1024  # kept encoded; with more than that in turn the memo is emptied and starts again
+KNOWN_SUBJECTS: int = 1024  # size of the cache of encoded subjects, which is cleared when full
 
 
 class OpWriter:
-    """Appends ops to `output`. Subjects as str; bytes that are no UTF-8 stand in them as surrogate escapes."""
+    """Appends ops to `output`. Subjects are str; bytes that are not UTF-8 appear in them as surrogate escapes."""
 
     def __init__(self, output: OutputBuffer) -> None:
         self.output = output
-        self.last_subject: str | None = None  # not "": the empty subject must not pass for one that was checked
+        self.last_subject: str | None = None  # not "": an empty subject would pass as already checked
         self.last_encoded = b""
-        self.last_line = b""  # `PUB <last subject> <last size>␍␊`, or nothing
+        self.last_line = b""  # `PUB <last subject> <last size>␍␊`, or b""
         self.last_size = 0
         self.last_reply_head = ""
         self.known: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ class OpWriter:
                 if len(self.last_line) == 0:
                     self.last_line = b"PUB %b%d\r\n" % (self.last_encoded, size)
                 return output.append_framed(self.last_line, payload)
-            self.last_size = size  # sizes in turn are not worth remembering: only the second in a row is
+            self.last_size = size  # the second message of one size in a row caches its line
             self.last_line = b""
         if reply:
             encoded_reply = self.encode_reply(reply)
@@ -69,7 +69,7 @@ class OpWriter:
         return output.append_framed(b"", payload)
 
     def encode_subject(self, subject: str) -> cython.int:
-        """Make `subject` the last one; its encoded form ends with the space that follows it."""
+        """Set the last subject to `subject`; the encoded form includes the space that follows it."""
         encoded: bytes | None = self.known.get(subject)
         if encoded is None:
             encoded = encode_checked(validate_subject(subject)) + b" "
@@ -84,8 +84,8 @@ class OpWriter:
     def encode_reply(self, reply: str) -> bytes:
         """`reply` with the space that follows it.
 
-        Unlike a subject it is mostly used once; those of one inbox differ in their last token, and all before it was
-        checked with the first of them.
+        A reply subject, unlike a subject, is mostly used once. Those of one inbox differ only in their last token, so
+        the tokens before it are checked only for the first.
         """
         parts: tuple[str, str, str] = reply.rpartition(".")
         if not parts[0] or parts[0] != self.last_reply_head or not parts[2].isalnum():
@@ -102,7 +102,7 @@ class OpWriter:
         self.output.append(encode_checked(f"SUB {subject}{middle}{sid}\r\n"))
 
     def unsubscribe(self, sid: int, maximum: int = 0) -> None:
-        """UNSUB: now, or after `maximum` messages since SUB."""
+        """UNSUB: now (`maximum` 0), or after `maximum` messages since SUB."""
         self.output.append(b"UNSUB %d %d\r\n" % (sid, maximum) if maximum > 0 else b"UNSUB %d\r\n" % sid)
 
     def connect(self, options: ConnectOptions) -> None:
@@ -119,7 +119,7 @@ class OpWriter:
 
 
 def encode_checked(text: str) -> bytes:
-    """The bytes of a subject. Raises SubjectError for surrogates that escape no byte, and so stand for nothing."""
+    """The bytes of a subject. Raises SubjectError for surrogates that do not escape a byte."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
@@ -127,7 +127,7 @@ def encode_checked(text: str) -> bytes:
 
 
 def digits_of(number: cython.longlong) -> cython.Py_ssize_t:
-    """The number of digits of a number that is not negative."""
+    """The number of decimal digits of a non-negative number."""
     digits: cython.Py_ssize_t = 1
     number //= 10
     while number != 0:
@@ -137,8 +137,8 @@ def digits_of(number: cython.longlong) -> cython.Py_ssize_t:
 
 
 def append_number(output: OutputBuffer, number: cython.longlong) -> cython.int:
-    """Append a number in decimal; compiled without a bytes object."""
-    if not cython.compiled or number < 0:  # a negative one is rare: the time stamp of a clock before 1970
+    """Append a number in decimal; when compiled, without making a bytes object."""
+    if not cython.compiled or number < 0:  # negative numbers are rare: timestamps of a clock before 1970
         output.append(b"%d" % number)
         return 0
     digits: cython.Py_ssize_t = digits_of(number)

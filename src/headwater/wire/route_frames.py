@@ -1,5 +1,6 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The one form in which brokers write messages for peers, recognised in one pass; what else is allowed is `route_ops`'s.
+"""Recogniser, in one pass, of the one form in which brokers write messages to peers; `route_ops` parses all other
+forms.
 
     RMSG <account> <subject> [reply] <size>␍␊                    v2
     HMSG <account> <subject> [reply] <header size> <size>␍␊      v2
@@ -8,8 +9,8 @@
     MSG <subject> <token> [reply] <size>␍␊                       v1
     LMSG and HMSG as in v2, without the account                  leaf nodes
 
-in capitals and single spaces. `route_ops` must come to the same result for these, and does so for all others: other
-spacing, LF alone.
+In capitals and with single spaces. The general parser of `route_ops` takes everything else (other spacing, LF alone)
+and must give the same result for these forms.
 """
 
 import re
@@ -29,7 +30,7 @@ _MSG = re.compile(rb"MSG %b %b (?:%b )?([0-9]{1,9})\r\n" % (_WORD, _WORD, _WORD)
 _LIST = rb"(?:\||\+ ([^\0- ]+)) ([^\0- ]+(?: [^\0- ]+)*)"
 _RMSG_LIST = re.compile(rb"RMSG %b %b %b ([0-9]{1,9})\r\n" % (_WORD, _WORD, _LIST))
 _HMSG_LIST = re.compile(rb"HMSG %b %b %b ([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _WORD, _LIST))
-# Of leaf nodes: the first group stands for the account, which is not there.
+# Leaf nodes: the empty first group stands in for the account.
 _LEAF = re.compile(rb"LMSG ()%b (?:%b )?([0-9]{1,9})\r\n" % (_WORD, _WORD))
 _LEAF_HEADERS = re.compile(rb"HMSG ()%b (?:%b )?([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _WORD))
 _LEAF_LIST = re.compile(rb"LMSG ()%b %b ([0-9]{1,9})\r\n" % (_WORD, _LIST))
@@ -37,10 +38,10 @@ _LEAF_HEADERS_LIST = re.compile(rb"HMSG ()%b %b ([0-9]{1,9}) ([0-9]{1,9})\r\n" %
 
 
 class MessageLine(SizedLine):
-    """After `read` returned True: where the words are. The first of the line is the account in v2, the subject in v1, and
-    nothing between leaf nodes. `second` is the subject, in v1 the token. The reply is `buffer[reply:reply_end]`, and
-    there is none when `reply_end` is no greater. `buffer[queues:queues_end]` is the list of queue groups, empty where there
-    is none. The header block and payload begin at `body`. No relation of the sizes is checked.
+    """After `read` has returned True: the positions of the words. `first` is the account in v2, the subject in v1, and
+    empty between leaf nodes. `second` is the subject, in v1 the token. The reply is `buffer[reply:reply_end]`, absent
+    if `reply_end <= reply`. `buffer[queues:queues_end]` is the list of queue groups, or empty. The header block and
+    payload begin at `body`. The sizes are not compared with each other.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class MessageLine(SizedLine):
         self.in_v1 = False
 
     def read(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """Whether such a line stands at `buffer[start:filled]`, complete. Needs 0 <= start <= filled <= len(buffer)."""
+        """Whether a complete line of this form begins at `start`. Needs 0 <= start <= filled <= len(buffer)."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             at: cython.Py_ssize_t = start
@@ -85,7 +86,7 @@ class MessageLine(SizedLine):
         return self._read_spans(buffer, start, filled, forms)
 
     def read_leaf(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """The same for LMSG, and for HMSG between leaf nodes, which name no account."""
+        """As `read`, for LMSG, and for HMSG between leaf nodes, which have no account."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             if filled - start < 11 or (base[start] != 76 and base[start] != 72):  # L, H
@@ -99,7 +100,7 @@ class MessageLine(SizedLine):
         return self._read_spans(buffer, start, filled, (_LEAF, _LEAF_HEADERS, _LEAF_LIST, _LEAF_HEADERS_LIST))
 
     def _read_rest(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """`read` from the second word on, which begins at `at`; compiled only."""
+        """The rest of `read`, from the second word at `at` on; compiled only."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             self.second = at
@@ -117,10 +118,10 @@ class MessageLine(SizedLine):
         return False
 
     def _read_list(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """`read` from the space at `at` on, before the sign of a list; compiled only."""
+        """The rest of `read`, from the space at `at` before the sign of a list on; compiled only."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
-            words: cython.int = -1 if base[at + 1] == 43 else 0  # the reply is none of the list
+            words: cython.int = -1 if base[at + 1] == 43 else 0  # the reply does not belong to the list
             sizes: cython.int = 2 if self.with_headers else 1
             last: cython.Py_ssize_t = 0
             before_last: cython.Py_ssize_t = 0
@@ -149,7 +150,7 @@ class MessageLine(SizedLine):
         return False
 
     def _read_spans(self, buffer: bytearray, start: int, filled: int, forms: tuple[re.Pattern[bytes], ...]) -> bool:
-        """`forms`: plain, with headers, and both with a list of queue groups."""
+        """Interpreted `read`. `forms`: plain, with headers, and both again with a list of queue groups."""
         self.with_headers = buffer.startswith(b"H", start, filled)
         self.in_v1 = buffer.startswith(b"M", start, filled)
         form, list_form = (forms[1], forms[3]) if self.with_headers else (forms[0], forms[2])

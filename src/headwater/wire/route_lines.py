@@ -1,6 +1,6 @@
-"""Writers of the ops on a route, v1 and v2; what they write, `route_ops` reads. The head of that module draws the forms.
+"""Writers of the ops on a route, v1 and v2. `route_ops` reads them; the head of that module draws the forms.
 
-Messages are written by the router, which copies them from the publisher's buffer behind one of the prefixes made here.
+Messages are written by the router, which copies them from the publisher's buffer.
 """
 
 from headwater.model.record import Record
@@ -10,14 +10,14 @@ PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 
 
-TRACING = 3  # `proto` of a server that continues the traces of messages; nothing else depends on it
+TRACING = 3  # `proto` of a server that continues message traces; nothing else depends on it
 
 
 class RouteInfo(Record, frozen=False):
-    """INFO on a route: of the peer itself, or gossiped of another broker (then `ip` is the address to dial).
+    """INFO on a route: about the peer itself, or gossip about another broker (then `ip` is the address to dial).
 
-    `proto` is sent where only v2 is spoken: with one, gnatsd 1.4.1 sends its client INFO on the route. nats-server 2.x needs
-    it for one thing: a peer below `TRACING` gets no message that is only traced.
+    `proto` is sent only on v2 routes: if it is set, gnatsd 1.4.1 sends its client INFO on the route. nats-server 2.x
+    uses it for one thing: a peer below `TRACING` does not receive messages that are only traced.
     """
 
     server_id: str = ""
@@ -46,16 +46,18 @@ class RouteInfo(Record, frozen=False):
     nonce: str = ""
     compression: str = ""
     client_id: int = 0
-    imports: SubjectLists | None = None  # `import` on the wire
-    exports: SubjectLists | None = None  # and `export`
-    lnoc: bool = False  # it reads the `origin` of LS+ and LMSG
-    lnocu: bool = False  # and of LS-
-    leafnode_urls: tuple[str, ...] = ()  # where leaf nodes reach it
-    headwater: str = ""  # ours alone; two brokers that both send it agree at once which of two links stays
+    imports: SubjectLists | None = None  # `import` on the wire: subjects that the peer may import
+    exports: SubjectLists | None = None  # `export` on the wire: subjects that it may export
+    lnoc: bool = False  # it understands the `origin` of LS+ and LMSG
+    lnocu: bool = False  # it understands the `origin` of LS-
+    leafnode_urls: tuple[str, ...] = ()  # addresses for leaf nodes
+    headwater: str = ""  # Headwater's own field; two brokers that both send it agree at once which of two links stays
 
 
 class RouteConnect(Record, frozen=False, secret=("user", "password")):
-    """CONNECT on a route, sent by the broker that dialled. `lang` stays empty: servers take a sender of it for a client."""
+    """CONNECT on a route, sent by the broker that dialled. `lang` stays empty: servers treat a peer that sends it as a
+    client.
+    """
 
     echo: bool = False
     verbose: bool = False
@@ -70,14 +72,14 @@ class RouteConnect(Record, frozen=False, secret=("user", "password")):
 
 
 _INFO = InfoForm(RouteInfo, "route")
-# `echo` and others stand in CONNECT even when they are false: absent ones may count as true.
+# Written even when false, because a receiver may take an absent field for true.
 _CONNECT = ConnectForm(RouteConnect, "route", ("echo", "verbose", "pedantic", "tls_required"))
 encode_route_info, decode_route_info = _INFO.encode, _INFO.decode
 encode_route_connect, decode_route_connect = _CONNECT.encode, _CONNECT.decode
 
 
 def subscribe_v1(subject: bytes, queue: bytes, token: bytes) -> bytes:
-    """Two blanks stand where the queue is not, as every gnatsd writes it."""
+    """SUB; without a queue group two spaces remain, as every gnatsd writes it."""
     return b"SUB %b %b %b\r\n" % (subject, queue, token)
 
 
@@ -86,7 +88,7 @@ def unsubscribe_v1(token: bytes, maximum: int = 0) -> bytes:
 
 
 def interest_v2(account: bytes, subject: bytes, queue: bytes = b"", weight: int = 0) -> bytes:
-    """RS+; with a queue also for every change of its weight."""
+    """RS+; with a queue group it is sent for every change of the weight."""
     return (
         b"RS+ %b %b %b %d\r\n" % (account, subject, queue, weight) if queue else b"RS+ %b %b\r\n" % (account, subject)
     )
@@ -97,7 +99,8 @@ def no_interest_v2(account: bytes, subject: bytes, queue: bytes = b"") -> bytes:
 
 
 def leaf_interest_v2(origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: int) -> bytes:
-    """LS+ on a route, for leaf nodes of the cluster `origin`; with a queue for every change of its weight, 0 being the end
-    of it (LS-)."""
+    """LS+ on a route, for leaf nodes of the cluster `origin`, or LS- for a `weight` of 0. With a queue group it is sent
+    for every change of the weight.
+    """
     verb, size = (b"LS+", b" %d" % weight if queue else b"") if weight else (b"LS-", b"")
     return b"%b %b %b %b%b%b\r\n" % (verb, origin, account, subject, b" " + queue if queue else b"", size)

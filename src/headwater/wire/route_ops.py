@@ -4,33 +4,33 @@
         SUB <subject> [queue] <token>␍␊        token: RSID:<cid>:<sid>, with a queue QRSID:<cid>:<sid>
         UNSUB <token> [max]␍␊
         MSG <subject> <token> [reply] <size>␍␊<payload>␍␊
-        PUB <subject> [reply] <size>␍␊<payload>␍␊            real servers never send it; taken as a plain MSG
+        PUB <subject> [reply] <size>␍␊<payload>␍␊            real servers never send it; handled as a plain MSG
     v2, nats-server 2.x
         RS+ <account> <subject> [queue weight]␍␊      RS- <account> <subject> [queue]␍␊
         RMSG <account> <subject> [reply] <size>␍␊<payload>␍␊
         RMSG <account> <subject> | <queue>... <size>␍␊<payload>␍␊
         RMSG <account> <subject> + <reply> <queue>... <size>␍␊<payload>␍␊
         HMSG: RMSG's forms with two sizes, <header size> <total size>
-        on the route of one account its name is left out everywhere
-        of leaf nodes at the peer, with the name of their cluster (`origin`), which keeps a message from going back there:
+        a route for one account omits the account everywhere
+        for leaf nodes of the peer, with the name of their cluster (`origin`), to which the message is not sent back:
         LS+ <origin> <account> <subject> [queue weight]␍␊      LS- <origin> <account> <subject> [queue]␍␊
-        LMSG <origin> …                               HMSG's forms: the size of the header block is there, if only as 0
-    leaf nodes, which are of one account each
+        LMSG <origin> …                               HMSG's forms: the header size is always present, 0 without headers
+    between leaf nodes, each link of one account
         LS+ <subject> [queue weight]␍␊      LS- <subject> [queue]␍␊
         LMSG, HMSG: RMSG's and HMSG's forms, without the account
     all
         CONNECT {json}␍␊   INFO {json}␍␊   PING␍␊   PONG␍␊   +OK␍␊   -ERR '<text>'␍␊
 
-Which verbs exist in which dialect is `verbs.LAW`. Verbs in any case; any run of spaces and tabs separates; LF alone may
-end a control line. Subjects are not checked here: they may hold wildcards in a RS+ and odd bytes in a MSG, and the router
-decides what they match. No payload limit is enforced on routes, by gnatsd 1.4.1 and nats-server 2.15.1 alike;
-`max_payload` here only bounds memory.
+`verbs.LAW` lists the verbs of each dialect. Verbs may be in any case, any run of spaces and tabs separates arguments,
+and LF alone may end a control line. Subjects are not checked here: those of RS+ may have wildcards, those of MSG any
+bytes, and the router decides what they match. Neither gnatsd 1.4.1 nor nats-server 2.15.1 enforces a payload limit on
+routes; `max_payload` only bounds memory.
 
-Messages mostly come in one form, `route_frames.MessageLine`, which has a way of its own here; and those that follow each
-other with the same control line are handed over together, as a run, as `client_ops` does it.
+Most messages have one form, `route_frames.MessageLine`, which has a fast path here; consecutive messages with the same
+control line are passed together, as a run, as in `client_ops`.
 
-Any chunking of the input gives the same calls (a run being so many messages). Bytes that are no protocol become one
-`on_violation`, never an exception.
+Any chunking of the input gives the same calls (a run counts as that many messages). Invalid bytes are reported through
+one `on_violation`, never raised.
 """
 
 import cython
@@ -48,27 +48,28 @@ else:
     from headwater.wire.route_frames import MessageLine
     from headwater.wire.scan import parse_size, skip_blanks, token_end
 
-# Dialects, and what a parser knows before the peer has shown which one it speaks.
+# Dialects; UNDECIDED until the peer's ops have shown which one it speaks.
 UNDECIDED: int = 0
 V1: int = 1
 V2: int = 2
-LEAF: int = 3  # never shown: who listens for leaf nodes, or dials a hub, says so beforehand
+LEAF: int = 3  # never detected: set in advance by the listener for leaf nodes, or for a connection to a hub
 
-# Violations. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence (gnatsd 1.2 and later).
+# Kinds of violation. For the first three we send -ERR and close; for BAD_ARGUMENTS we close without -ERR (gnatsd 1.2
+# and later).
 UNKNOWN_OPERATION: int = 1
 CONTROL_LINE_TOO_LONG: int = 2
 PAYLOAD_TOO_LARGE: int = 3
 BAD_ARGUMENTS: int = 4
 
-SUSPEND: int = 2  # a handler's result: parse no further for now; what follows the op is kept
+SUSPEND: int = 2  # a handler's result: pause parsing and keep the bytes after the op
 
-MAX_CONTROL_LINE: int = 16384  # nats-server's 4096 binds only lines that arrive in pieces; queue lists are long
+MAX_CONTROL_LINE: int = 16384  # bytes; nats-server's 4096 binds only lines that arrive in pieces; queue lists are long
 MAX_PAYLOAD: int = 64 << 20
 
-# What a peer may use, by its dialect.
+# The verbs that a peer may use, by its dialect.
 _PHASES = (Phase.UNDECIDED, Phase.V1, Phase.V2, Phase.LEAF)
 _LAW: tuple[Spellings, ...] = tuple(spellings(Sender.PEER, phase) for phase in _PHASES)
-# Of the verbs that come by the million the law is looked up once: three bytes for each dialect, 0 where there is no row.
+# For the most frequent verbs the table is looked up once: three bytes per dialect, 0 for a verb without a row.
 _MESSAGE_VERBS: bytes = bytes(
     verb in law.verbs
     for law, plain in zip(_LAW, (b"RMSG", b"RMSG", b"RMSG", b"LMSG"), strict=True)
@@ -80,8 +81,8 @@ _BLANKS: bytes = bytes.maketrans(b"\t", b" ")
 
 
 class RouteMessage(MessageView):
-    """One routed message. `account` and `token` are empty where the dialect has none; `queues` are the groups it is for.
-    `origin`: on a route, the cluster of the leaf node that it came from; else empty.
+    """One routed message. `account` and `token` are b"" if the dialect has none; `queues` are the queue groups that it
+    is for. `origin`: on a route, the cluster of the leaf node that sent the message; otherwise b"".
     """
 
     def __init__(self) -> None:
@@ -93,15 +94,16 @@ class RouteMessage(MessageView):
 
 
 class RouteOpHandler:
-    """What a broker does with each op; a result other than 0 stops the parser. SUSPEND (allowed for CONNECT): until
-    `stopped` and `suspended` are reset, and what follows the op is kept."""
+    """What a broker does with each op. A result other than 0 stops the parser; SUSPEND (allowed for CONNECT) stops it
+    until `stopped` and `suspended` are reset, and keeps the bytes after the op.
+    """
 
     def on_connect(self, json: bytes) -> cython.int:
-        """CONNECT: the peer dialled us, and proves itself."""
+        """CONNECT: the peer dialled us and sends its credentials."""
         return 0
 
     def on_info(self, json: bytes) -> cython.int:
-        """INFO: the peer introduces itself, reports a change, or another broker (gossip)."""
+        """INFO: the peer describes itself, or gossips about another broker."""
         return 0
 
     def on_ping(self) -> cython.int:
@@ -119,31 +121,31 @@ class RouteOpHandler:
         return 0
 
     def on_unsubscribe(self, token: bytes, maximum: cython.Py_ssize_t) -> cython.int:
-        """v1: it ends, at once or after `maximum` messages."""
+        """v1: the end of a subscription, now (`maximum` 0) or after `maximum` messages."""
         return 0
 
     def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
-        """v2: the peer has interest in `subject`; of `weight` members of `queue` when that is not empty."""
+        """v2: the peer has interest in `subject`; if `queue` is not empty, that of `weight` members of the group."""
         return 0
 
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
-        """v2: that interest has ended."""
+        """v2: the peer's interest in `subject` has ended."""
         return 0
 
     def on_leaf_interest(
         self, origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t
     ) -> cython.int:
-        """v2: leaf nodes at the peer, of the cluster `origin`, have interest; a `weight` of 0 is the end of it."""
+        """v2: the peer's leaf nodes in the cluster `origin` have interest in `subject`; a `weight` of 0 ends it."""
         return 0
 
     def on_message(self, message: RouteMessage) -> cython.int:
-        """A message for local subscribers, and in v2 for one member of each of its queues."""
+        """A message for local subscribers, and in v2 for one member of each queue group in `queues`."""
         return 0
 
     def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
-        """`count` messages with the same control line, `message` the first of them, each next `stride` bytes on.
+        """`count` messages with the same control line, `stride` bytes apart; `message` is the first.
 
-        It means `on_message` for each of them in turn, and unless overridden it is just that.
+        Equivalent to `on_message` for each of them in order, which is what the default does.
         """
         result: cython.int = self.on_message(message)
         while count > 1 and result == 0:
@@ -153,15 +155,16 @@ class RouteOpHandler:
         return result
 
     def on_violation(self, violation: cython.int) -> cython.int:
-        """The input breaks the protocol; no further call follows."""
+        """The input breaks the protocol; this is the last call."""
         return 0
 
 
 class RouteOpParser:
-    """Parses for one connection. `dialect` is UNDECIDED until the peer has shown it; ops of the other ones are violations.
+    """The parser of one connection. `dialect` is UNDECIDED until the peer's ops have shown it; ops of other dialects
+    are violations.
 
-    `account`: the name that this connection is for, on a route that carries one account only. `max_line`, `max_payload`:
-    bytes.
+    `account`: the name of the account on a route that carries only one, otherwise b"". `max_line` and `max_payload` are
+    in bytes.
     """
 
     def __init__(
@@ -181,13 +184,15 @@ class RouteOpParser:
         self._line = MessageLine()
         self._max_payload = max_payload
         self._max_line = max_line
-        self._account = b""  # the last ones seen: most messages bear them again
+        self._account = b""  # the last values seen: most messages repeat them
         self._token = b""
         self._list = b""
         self._queues: list[bytes] = []
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Parse `buffer[start:filled]`; returns the position up to which it is done with, as `ClientOpParser.parse`."""
+        """Parse `buffer[start:filled]`; returns the position up to which the bytes are consumed, as
+        `ClientOpParser.parse`.
+        """
         position: cython.Py_ssize_t = start
         used: cython.Py_ssize_t
         while position < filled and not self.stopped:
@@ -199,7 +204,7 @@ class RouteOpParser:
         return filled if self.stopped and not self.suspended else position
 
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """One op, or a run; returns its length, or -1 when it is incomplete."""
+        """Parse one op or one run; returns its length in bytes, or -1 if it is incomplete."""
         first: cython.int = buffer[start]
         used: cython.Py_ssize_t
         if first == 82 or first == 72 or first == 77 or first == 76:  # R, H, M, L
@@ -208,7 +213,7 @@ class RouteOpParser:
                 return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
-        if line_end > start and buffer[line_end - 1] == 13:  # without a newline yet it may be the line's end
+        if line_end > start and buffer[line_end - 1] == 13:  # before the LF has arrived, the CR may be the line's end
             line_end -= 1
         if line_end - start > self._max_line:
             return self._violation(CONTROL_LINE_TOO_LONG)
@@ -233,9 +238,10 @@ class RouteOpParser:
     def _message_exact(
         self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """A message in the common form, whole, and all that repeat its line: their length together.
+        """Parse a complete message in the common form and the following ones with the same line; returns their total
+        length in bytes.
 
-        0 when anything is otherwise; nothing was done then, and the general way says what it means.
+        Otherwise 0, with no effect; the general parser decides what the op is.
         """
         line: MessageLine = self._line
         message: RouteMessage = self._message
@@ -282,7 +288,8 @@ class RouteOpParser:
         message.tail = message.reply = message.reply_end = line.queues_end + 1
         if line.reply_end <= line.reply:
             return self._hand_over(buffer, start, line.body, filled)
-        # The list stands between the reply and the sizes, which are to be handed over together, and is not needed any more.
+        # The tail needs the reply directly before the sizes, so move the reply over the end of the list, which is no
+        # longer needed.
         message.tail = message.reply = line.queues_end - (line.reply_end - line.reply)
         message.reply_end = line.queues_end
         buffer[message.reply : message.reply_end] = slice_bytes(buffer, line.reply, line.reply_end)
@@ -296,7 +303,9 @@ class RouteOpParser:
         body: cython.Py_ssize_t,
         filled: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """The message that begins at `start`, and those behind it with the same line; returns their length together."""
+        """Pass the message at `start`, and the following ones with the same line, to the handler; returns their total
+        length in bytes.
+        """
         stride: cython.Py_ssize_t = self._message.end + 2 - start
         count: cython.Py_ssize_t = 1
         if start + 2 * stride <= filled:
@@ -317,7 +326,9 @@ class RouteOpParser:
         newline: cython.Py_ssize_t,
         filled: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """A message whose control line is complete."""
+        """Parse a message whose control line is complete; returns its length in bytes, or -1 if its payload is
+        incomplete.
+        """
         message: RouteMessage = self._message
         in_v2: cython.bint = verb[0] in b"RHL"
         end: cython.Py_ssize_t
@@ -350,7 +361,7 @@ class RouteOpParser:
             message.queues = words[first : len(words) - sizes]
         exact = line_end == newline - 1 and _spaced_out(words) == line_end - at and message.subject_end == at - 1
         message.buffer = buffer
-        bare: cython.bint = bool(message.origin) and header_size == 0  # clients get one size then
+        bare: cython.bint = bool(message.origin) and header_size == 0  # clients then receive one size
         if bare:
             sizes = 1
         if exact and not ((listed or bare) and reply):
@@ -367,7 +378,7 @@ class RouteOpParser:
     def _read_address(
         self, buffer: bytearray, verb: bytes, at: cython.Py_ssize_t, line_end: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """Account, subject and token, as far as the dialect has them; returns where the rest of the line begins."""
+        """Parse the account, subject and token that the dialect has; returns the position of the rest of the line."""
         message: RouteMessage = self._message
         message.account = self.account
         message.token = b""
@@ -400,7 +411,9 @@ class RouteOpParser:
         header_size: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.int:
-        """The same message in the spacing that a delivery copies: `subject [reply ]sizes␍␊...`."""
+        """Rewrite the message with the spacing that a delivery copies, `subject [reply ]sizes␍␊...`, and pass it to the
+        handler.
+        """
         message: RouteMessage = self._message
         subject: bytes = slice_bytes(buffer, message.subject, message.subject_end)
         head: bytes = subject + b" " + (reply + b" " if reply else b"") + b" ".join(sizes) + b"\r\n"
@@ -416,7 +429,7 @@ class RouteOpParser:
         return self._stop_if(self.handler.on_message(message))
 
     def _dispatch(self, verb: bytes, argument: bytes) -> cython.int:
-        """Every op without a payload."""
+        """Call the handler for an op without a payload."""
         if verb == b"PING":
             return self.handler.on_ping()
         if verb == b"PONG":
@@ -429,7 +442,7 @@ class RouteOpParser:
             return self.handler.on_error(argument.strip(b" \t'"))
         if self.dialect == LEAF and verb[0] in b"L":
             return self._hear_leaf(verb, _words(argument))
-        if verb == b"+OK" or verb[0] in b"A":  # gateways: their interest is not for us
+        if verb == b"+OK" or verb[0] in b"A":  # a gateway's account interest does not concern a route
             return 0
         words: list[bytes] = _words(argument)
         if verb[0] in b"L" and words:
@@ -458,7 +471,7 @@ class RouteOpParser:
         return 1
 
     def _hear_leaf(self, verb: bytes, words: list[bytes]) -> cython.int:
-        """LS+ and LS-. One LS- with a weight means nothing, as to nats-server."""
+        """LS+ and LS- between leaf nodes. LS- with a weight is ignored, as in nats-server."""
         if not words:
             self._violation(UNKNOWN_OPERATION)
             return 1
@@ -485,7 +498,7 @@ class RouteOpParser:
 
 
 def _words(line: bytes) -> list[bytes]:
-    """Between spaces and tabs; `split()` alone would know more kinds of white space than the protocol."""
+    """The words between spaces and tabs; plain `split()` would accept more kinds of white space than the protocol."""
     return [word for word in line.translate(_BLANKS).split(b" ") if word]
 
 
@@ -494,7 +507,7 @@ def _size(word: bytes) -> cython.Py_ssize_t:
 
 
 def _spaced_out(words: list[bytes]) -> cython.Py_ssize_t:
-    """How long the words are with one space between each two."""
+    """The length in bytes of the words joined with single spaces."""
     length: cython.Py_ssize_t = len(words) - 1
     for word in words:
         length += len(word)

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The opposite direction: writes rows of column buffers as PUB and HPUB ops, and reads their acknowledgements.
+"""Writer of rows of column buffers as PUB and HPUB ops, and reader of their acknowledgements; the inverse of `columns`.
 
     HPUB <subject> <inbox>.<row> <#header bytes> <#total bytes>␍␊NATS/1.0␍␊<name>: <value>␍␊…Nats-Msg-Id: <id>␍␊␍␊<payload>␍␊
 
@@ -7,14 +7,14 @@
 which rows a stream has acknowledged; neither makes a Python object per row. The row's number is the last token of the
 reply subject, so the subject of an acknowledgement identifies its row.
 
-Everything is checked before the first byte of an op is written: a subject that is none, a header that could begin
-another one, a message above the server's limit.
+Everything is checked before the first byte of an op is written: an invalid subject, a header value with a line break, a
+message above the server's limit.
 
-Of the headers of a row, those that instruct the server are left out: `Nats-Msg-Id`, `Nats-Rollup`, `Nats-Expected-*`.
-They were the original publisher's, for another stream; repeated, they would drop, purge or refuse messages here. A
-message id comes from its own column, or is made of a prefix and the row's place.
+Headers that instruct the server are left out of a row: `Nats-Msg-Id`, `Nats-Rollup`, `Nats-Expected-*`. They were the
+original publisher's, for another stream; repeated here, they would drop, purge or refuse messages. A message id comes
+from its own column, or consists of a prefix and the row's number.
 
-Not done here: sending, waiting, trying again.
+Sending, waiting and retrying are the caller's.
 """
 
 from array import array
@@ -46,16 +46,16 @@ STREAM_MEMBER: bytes = b'{"stream":'
 SEQUENCE_MEMBER: bytes = b'"seq":'
 DUPLICATE_MEMBER = b'"duplicate":'  # never false
 INSTRUCTIONS = (b"Nats-Msg-Id", b"Nats-Rollup")
-KNOWN_SUBJECTS: int = 1024  # checked ones that are remembered
+KNOWN_SUBJECTS: int = 1024  # subjects remembered as valid
 
 
 def is_one_line(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether there is neither CR nor LF in `buffer[start:end]`."""
+    """Whether `buffer[start:end]` has neither CR nor LF."""
     return find_byte(buffer, 13, start, end) < 0 and find_byte(buffer, 10, start, end) < 0
 
 
 def is_header_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether `buffer[start:end]` is printable ASCII without colon, at least one character."""
+    """Whether `buffer[start:end]` is at least one character of printable ASCII without colon or space."""
     at: cython.Py_ssize_t
     for at in range(start, end):
         if buffer[at] < 33 or buffer[at] > 126 or buffer[at] == 58:
@@ -64,7 +64,7 @@ def is_header_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
 
 
 def is_instruction(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether the header of this name is an instruction to the server."""
+    """Whether the header name `buffer[start:end]` is an instruction to the server."""
     if end - start < 11 or buffer[start] != 78:
         return False
     if equals(buffer, start, end, INSTRUCTIONS[0]) or equals(buffer, start, end, INSTRUCTIONS[1]):
@@ -73,7 +73,7 @@ def is_instruction(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
 
 
 class TextReader:
-    """A column of byte strings, for reading. `data` is a bytearray of our own, for Arrow's buffers are not."""
+    """A column of byte strings, for reading. `data` is a bytearray, copied from Arrow's buffers, which are not."""
 
     data: bytearray
 
@@ -88,11 +88,11 @@ NO_TEXT: Text = Text(memoryview(b""), memoryview(array("i", [0])))
 
 
 class Rows(NamedTuple):
-    """What to publish: `rows` messages.
+    """`rows` messages to publish.
 
-    `subjects` or, where it is None, `subject` for all. `headers` or `blocks` (whole header blocks) or neither.
-    `ids` are message ids; where they are None and `id_prefix` is not empty, row i gets `<id_prefix><id_start + i>`.
-    `lines` are header lines for all, each with its CRLF.
+    Subjects come from `subjects`, or all are `subject` if that is None. Headers come from `headers`, from `blocks`
+    (whole header blocks) or from neither. `ids` are message ids; if they are None and `id_prefix` is not empty, row i
+    gets `<id_prefix><id_start + i>`. `lines` are header lines for all rows, each with its CRLF.
     """
 
     rows: int
@@ -108,7 +108,9 @@ class Rows(NamedTuple):
 
 
 class RowFrames:
-    """Appends the ops of rows to `output`. `inbox` is where acknowledgements go, or empty for none."""
+    """Appends the ops of rows to `output`. `inbox` is the subject prefix of acknowledgements, with its final dot; b""
+    requests none.
+    """
 
     def __init__(self, output: OutputBuffer, rows: Rows, inbox: bytes, max_payload: int) -> None:
         self.output = output
@@ -134,9 +136,9 @@ class RowFrames:
         self.list_ends = headers.lists if headers else array("i", [0])
 
     def append(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Write the op of a row; returns its size in bytes.
+        """Append the op of a row; returns its size in bytes.
 
-        Raises SubjectError, HeaderError or PayloadTooLarge, naming the row; nothing is written then.
+        Raises SubjectError, HeaderError or PayloadTooLarge, naming the row, before anything is written.
         """
         output: OutputBuffer = self.output
         before: cython.Py_ssize_t = output.size
@@ -175,14 +177,14 @@ class RowFrames:
         return output.size - before
 
     def subject_of(self, row: cython.Py_ssize_t) -> cython.int:
-        """Make `last` the checked subject of a row."""
+        """Set `last` to the checked subject of a row."""
         start: cython.Py_ssize_t
         end: cython.Py_ssize_t
         subject: bytes = self.subject
         if self.subjects is not None:
             start = self.subjects.ends[row]
             end = self.subjects.ends[row + 1]
-            if end > start:  # an empty subject stands for none: the subject for all serves
+            if end > start:  # an empty one means the common subject
                 if equals(self.subjects.data, start, end, self.last):
                     return 0
                 subject = slice_bytes(self.subjects.data, start, end)
@@ -198,7 +200,7 @@ class RowFrames:
         return 0
 
     def block_of(self, row: cython.Py_ssize_t) -> cython.int:
-        """Make `block` the header block of a row; empty when it has no headers and no message id."""
+        """Set `block` to the header block of a row; it is empty if the row has no headers and no message id."""
         block: OutputBuffer = self.block
         start: cython.Py_ssize_t
         end: cython.Py_ssize_t
@@ -279,7 +281,7 @@ def _reader(text: Text | None) -> TextReader | None:
 
 
 def _refuse(row: int, name: bytes, value: bytes) -> None:
-    """Raise for a header that cannot be written, in the words of the model."""
+    """Raise for a header that cannot be written, with the message of the model's check."""
     try:
         checked_value(checked_name(name.decode()), value.decode())
     except HeaderError as error:
@@ -288,12 +290,12 @@ def _refuse(row: int, name: bytes, value: bytes) -> None:
 
 
 class AckCounter(ServerOpHandler):
-    """Which of `rows` rows were acknowledged to `<inbox>.<row>`, a subscription with `sid`.
+    """Records which of `rows` rows were acknowledged to `<inbox>.<row>`, through the subscription `sid`.
 
-    `duplicates` and `refused` are (row, payload of the answer) for answers that say so; a refused row counts as not
-    acknowledged; an answer of status 503 has an empty payload. `samples` has an answer of each stream that acknowledged.
-    What a subscriber to the rows' subject answers is no acknowledgement: `foreign` has the first such answer. PINGs are
-    counted for the caller to answer.
+    `duplicates` and `refused` list (row, payload of the answer); a refused row counts as not acknowledged, and the
+    payload of a 503 status is empty. `samples` has one answer of each stream that acknowledged. A reply from a plain
+    subscriber to the rows' subject is no acknowledgement: `foreign` has the first. PINGs are counted for the caller to
+    answer.
     """
 
     duplicates: list[tuple[int, bytes]]
@@ -320,14 +322,14 @@ class AckCounter(ServerOpHandler):
         self.pongs = 0
 
     def listen(self, sid: int, inbox: bytes) -> None:
-        """Go on with another subscription; what was acknowledged stays so."""
+        """Continue with another subscription; acknowledged rows stay acknowledged."""
         self.sid = sid
         self.token = len(inbox)
         self.refused = []
         self.errors = []
 
     def settle(self) -> None:
-        """Declare all rows taken, where nothing is acknowledged singly."""
+        """Count all rows as acknowledged, for a publish without an acknowledgement per row."""
         self.count = self.rows
 
     def on_message(self, message: MessageView) -> cython.int:
@@ -359,7 +361,9 @@ class AckCounter(ServerOpHandler):
         return 0
 
     def is_ack(self, answer: bytes) -> cython.bint:
-        """Whether a stream says so. Its words up to the sequence are kept: the next answer has most likely the same."""
+        """Whether this is a stream's acknowledgement. Its text up to the sequence is kept, because the next answer most
+        likely begins with it too.
+        """
         at: cython.Py_ssize_t = answer.find(SEQUENCE_MEMBER)
         if at < 0 or not answer.startswith(STREAM_MEMBER):
             self.foreign = self.foreign or answer
@@ -371,7 +375,7 @@ class AckCounter(ServerOpHandler):
     def has_member(
         self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, member: bytes
     ) -> cython.bint:
-        """Whether `member` stands in the text; a stream's name, the only text of others in it, has no quotes."""
+        """Whether the JSON text has `member`. The only foreign text in it is the stream's name, which has no quotes."""
         size: cython.Py_ssize_t = len(member)
         at: cython.Py_ssize_t = find_byte(buffer, 34, start, end)
         while at >= 0 and end - at >= size:
@@ -397,7 +401,7 @@ class AckCounter(ServerOpHandler):
         return 0
 
     def answered_pings(self) -> int:
-        """How many PINGs came since the last call; the caller owes a PONG for each."""
+        """The number of PINGs since the last call; the caller sends a PONG for each."""
         count: int = self.pings
         self.pings = 0
         return count

@@ -1,13 +1,13 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Walking a control line: blanks, tokens, numbers. Shared by the parsers of both directions.
 
-Also the look at a header block that says whether its message may have to be traced.
+Also `trace_mark`, a quick test whether a header block may request a trace.
 
-Blanks are SP and HTAB, nothing else: Python's own notion of whitespace has VT, FF and more, and its `int()` takes
-signs, underscores and digits of other scripts.
+Blanks are SP and HTAB only. Python's `split()` also splits at VT, FF and more, and its `int()` accepts signs,
+underscores and digits of other scripts, so neither is used here.
 
-`PublishLine` recognises the one form in which nearly every client writes PUB and HPUB, in one pass; whatever else the
-protocol allows is left to the general parser, which must come to the same result for this form too.
+`PublishLine` recognises, in one pass, the one form in which nearly every client writes PUB and HPUB. The general parser
+takes everything else that the protocol allows, and must give the same result for this form.
 """
 
 import re
@@ -20,7 +20,9 @@ if cython.compiled:
 
 
 def _interpreted(pattern: bytes) -> re.Pattern[bytes]:
-    """What walks a line where no compiler is; compiled, the walk is written out, and a start need not wait for these."""
+    """A pattern for the interpreted path. The compiled path loops over bytes instead, so start-up does not compile the
+    pattern.
+    """
     return re.compile(b"" if cython.compiled else pattern)
 
 
@@ -31,7 +33,7 @@ MAX_DIGITS: int = 9  # nats-server's bound on sizes and counts: 999,999,999
 
 
 def skip_blanks(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Position of the first byte of `buffer[start:end]` that is no blank, or `end`."""
+    """Position of the first byte of `buffer[start:end]` that is not a blank, or `end`."""
     byte: cython.int
     while start < end:
         byte = buffer[start]
@@ -56,13 +58,14 @@ def token_end(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_
 
 
 def trace_mark(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """Whether the header block `buffer[start:end]` may ask for a trace: 1 by `Nats-Trace-Dest`, 2 only by `traceparent`, 0
-    not at all. Needs 0 <= start <= end <= len(buffer).
+    """Whether the header block `buffer[start:end]` may request a trace: 1 with `Nats-Trace-Dest`, 2 with only
+    `traceparent`, otherwise 0. Needs 0 <= start <= end <= len(buffer).
 
-    Runs for every message with headers, so it looks at the first characters of lines only, and says too much rather than too
-    little: `model.message_trace` reads the block then."""
+    This runs for every message with headers, so it compares only a few characters of each line. False positives are
+    possible, false negatives are not: on a hit `model.message_trace` parses the block.
+    """
     at: cython.Py_ssize_t = start + 10  # NATS/1.0 CRLF
-    last: cython.Py_ssize_t = end - 14  # where the last line that is long enough begins: `traceparent:`, CRLF
+    last: cython.Py_ssize_t = end - 14  # start of the last line long enough for `traceparent:` and CRLF
     mark: cython.int = 0
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
@@ -98,8 +101,9 @@ def run_trace_mark(
     count: cython.Py_ssize_t,
     sampled: cython.bint,
 ) -> cython.int:
-    """`trace_mark` of the first of `count` blocks, each `stride` bytes behind the one before, that has one; 2 counts as none
-    unless `sampled`. A block that repeats the one before it is not walked again."""
+    """The first non-zero `trace_mark` among `count` blocks that are `stride` bytes apart; a mark of 2 counts only if
+    `sampled`. A block equal to the one before it is not scanned again.
+    """
     mark: cython.int = trace_mark(buffer, start, end)
     before: cython.Py_ssize_t
     while mark != 1 and not (mark == 2 and sampled):
@@ -117,8 +121,8 @@ def run_trace_mark(
 
 
 def parse_size(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The number written in ASCII digits in `buffer[start:end]`, or -1 when it is none or has over 9 digits."""
-    if start >= end or end - start > 9:  # MAX_DIGITS; its name would be a Python object here
+    """The value of the ASCII digits in `buffer[start:end]`; -1 for anything else and for more than 9 digits."""
+    if start >= end or end - start > 9:  # MAX_DIGITS, which would be a Python object if used by name here
         return -1
     value: cython.Py_ssize_t = 0
     byte: cython.int
@@ -132,9 +136,10 @@ def parse_size(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize
 
 
 class SizedLine:
-    """The end of a control line with a payload behind it, `[reply] <size>␍␊` or `[reply] <header size> <size>␍␊`.
+    """The end of the control line of an op with a payload: `[reply] <size>␍␊` or `[reply] <header size> <size>␍␊`.
 
-    After `read_sizes` said yes: the reply ends at `reply_end`, the payload, or the header block, begins at `body`.
+    After `read_sizes` has returned True, the reply ends at `reply_end`, and the header block and payload begin at
+    `body`.
     """
 
     def __init__(self) -> None:
@@ -145,8 +150,8 @@ class SizedLine:
         self.with_headers = False
 
     def read_sizes(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """Whether such an end stands behind the word that ends at `at`, in single spaces; `reply_end` is `at` where there is
-        no reply. `with_headers` says which form. Compiled only; needs 0 <= at <= filled <= len(buffer).
+        """Whether such an end, with single spaces, follows the word that ends at `at`; `reply_end` is `at` without a
+        reply. `with_headers` selects the form. Compiled only; needs 0 <= at <= filled <= len(buffer).
         """
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
@@ -155,7 +160,7 @@ class SizedLine:
             words: cython.int = 0
             digit: cython.uint
             value: cython.Py_ssize_t = 0
-            numbers: cython.int = 0  # how many of the last words are numbers, one after the other
+            numbers: cython.int = 0  # length of the run of numbers that ends with the current word
             self.reply_end = at
             while at < filled and base[at] == 32 and words < 3:
                 at += 1
@@ -192,11 +197,12 @@ class SizedLine:
 
 
 class PublishLine(SizedLine):
-    """`PUB <subject> [reply] <size>␍␊` or `HPUB <subject> [reply] <header size> <size>␍␊`, in capitals and single spaces.
+    """`PUB <subject> [reply] <size>␍␊` or `HPUB <subject> [reply] <header size> <size>␍␊`, in capitals and with single
+    spaces.
 
-    After `read` said yes: the subject is `buffer[subject:subject_end]`, the reply, when there is one,
-    `buffer[subject_end + 1 : reply_end]` (none when `reply_end` is no greater), the payload begins at `body`. No relation
-    between the sizes is checked here.
+    After `read` has returned True, the subject is `buffer[subject:subject_end]`, the reply `buffer[subject_end + 1 :
+    reply_end]` (absent if `reply_end` is not greater), and the header block and payload begin at `body`. The sizes are
+    not compared with each other.
     """
 
     def __init__(self) -> None:
@@ -205,7 +211,7 @@ class PublishLine(SizedLine):
         self.subject_end = 0
 
     def read(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """Whether such a line stands at `buffer[start:filled]`, complete. Needs 0 <= start <= filled <= len(buffer)."""
+        """Whether a complete line of this form begins at `start`. Needs 0 <= start <= filled <= len(buffer)."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             at: cython.Py_ssize_t = start + 4
@@ -225,7 +231,7 @@ class PublishLine(SizedLine):
             self.subject_end = at
             if self.with_headers:
                 return self.read_sizes(buffer, at, filled)
-            # Most often there is no reply, and one number ends the line.
+            # The most frequent case: no reply, and one number ends the line.
             word: cython.Py_ssize_t = at + 1
             last: cython.Py_ssize_t = min(filled, word + 9)
             value: cython.Py_ssize_t = 0

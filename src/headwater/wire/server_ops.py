@@ -1,19 +1,19 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Parser of what a NATS server sends: INFO, MSG, HMSG, PING, PONG, +OK, -ERR (client protocol document).
+"""Parser of the ops that a NATS server sends: INFO, MSG, HMSG, PING, PONG, +OK, -ERR (client protocol document).
 
     MSG  <subject> <sid> [reply] <#bytes>␍␊<payload>␍␊
     HMSG <subject> <sid> [reply] <#header bytes> <#total bytes>␍␊<header block><payload>␍␊
 
-The parser walks the receive buffer and fills one `MessageView` with positions in it: no Python object is made for a
-message here. It keeps no bytes of its own. What it could not finish stays in the buffer and is passed again with more
-behind it, so any chunking of the same bytes gives the same calls.
+The parser walks the receive buffer and fills one `MessageView` with positions in it, so a message makes no Python
+object. It stores no bytes: an incomplete op stays in the buffer and is passed again with more bytes after it, so any
+chunking of the same bytes gives the same calls.
 
-An op is judged when its control line is complete, never letter by letter: the verdict on a line, and the bytes that
-the verdict quotes, would otherwise depend on where TCP cut it. Leniencies: verbs in any case, any blanks between
-arguments (scan.py), LF for CRLF at the end of a control line. A payload must end in exactly CRLF.
+An op is judged only once its control line is complete: otherwise the verdict on a line, and the bytes quoted in the
+error, would depend on where TCP cut it. Leniencies: verbs in any case, any blanks between arguments (scan.py), LF for
+CRLF at the end of a control line. A payload must end in exactly CRLF.
 
-It refuses to guess: the first op that is no protocol is reported through `on_violation`, and then the parser is
-broken, because where the next op would begin is no longer known.
+The parser does not resynchronise: it reports the first invalid op through `on_violation` and is broken from then on,
+because the start of the next op is unknown.
 """
 
 import cython
@@ -32,7 +32,7 @@ from headwater.wire.verbs import Phase, Sender, Verb, spellings
 
 _GREETING: dict[bytes, Verb] = spellings(Sender.SERVER, Phase.GREETING).verbs
 _OPEN: dict[bytes, Verb] = spellings(Sender.SERVER, Phase.OPEN).verbs
-# First letters of the most frequent ops, looked up once; 0, which is no letter, for a verb without a row.
+# First letters of the most frequent ops, looked up once; 0, which matches no letter, for a verb without a row.
 _MSG: int = ord("m") if Verb.MSG.value in _OPEN else 0
 _HMSG: int = ord("h") if Verb.HMSG.value in _OPEN else 0
 
@@ -45,14 +45,14 @@ QUOTED: int = 64  # bytes of an offending line that an error carries
 
 
 class ServerOpHandler:
-    """What to do with each op. Subclasses override; the defaults ignore it. Every method returns an int (0).
+    """What a client does with each op. The defaults ignore it. Every method returns 0.
 
-    An exception raised by a handler leaves the parser in the middle of its buffer: handlers contain the failures of
-    the code they call.
+    Methods must not raise, because an exception would leave the parser in the middle of its buffer: a handler catches
+    the exceptions of the code that it calls.
     """
 
     def on_message(self, message: MessageView) -> cython.int:
-        """MSG or HMSG; the view is valid during the call only."""
+        """MSG or HMSG; the view is valid only during the call."""
         return 0
 
     def on_info(self, json: bytes) -> cython.int:
@@ -69,11 +69,11 @@ class ServerOpHandler:
         return 0
 
     def on_error(self, text: str) -> cython.int:
-        """-ERR with its text, the quotes taken off; bytes that are no UTF-8 are escaped."""
+        """-ERR with its text, without the quotes; bytes that are not UTF-8 are escaped."""
         return 0
 
     def on_violation(self, error: RemoteProtocolError) -> cython.int:
-        """Bytes that are no protocol; `error.value` quotes them. The parser is broken from here on."""
+        """Invalid bytes, quoted in `error.value`. The parser is broken from here on."""
         return 0
 
 
@@ -81,7 +81,7 @@ class KnownLine:
     """The last control line of a message; see `ServerOpParser.take_known`. Positions count from its first byte."""
 
     def __init__(self) -> None:
-        self.text = b""  # empty unless the line before it was as long: only then may it come again
+        self.text = b""  # b"" unless the line before it was as long: only such lines are likely to repeat
         self.length = 0
         self.subject = self.subject_end = 0
         self.reply = self.reply_end = 0
@@ -91,9 +91,11 @@ class KnownLine:
 
 
 class ServerOpParser:
-    """`parse` as often as bytes arrive. `broken` turns true with the one call of `on_violation`.
+    """The parser of one connection: call `parse` whenever bytes arrive. `broken` turns true with the one call of
+    `on_violation`.
 
-    `greeting`: only what a server may open with is taken, until its INFO. Set it for the first bytes of a connection.
+    `greeting`: until its INFO the server may send only what `Phase.GREETING` allows. Set it at the start of a
+    connection.
     """
 
     def __init__(
@@ -104,24 +106,24 @@ class ServerOpParser:
         max_info_line: int = MAX_INFO_LINE,
         max_message: int = MAX_MESSAGE,
     ) -> None:
-        """The limits are in bytes: a control line without its LF, INFO's line, a message with its headers."""
+        """Limits in bytes: of a control line without its LF, of an INFO line, and of a message with its headers."""
         self.handler = handler
         self.max_control_line = max_control_line
         self.max_info_line = max_info_line
         self.max_message = max_message
         self.greeting = False
         self.broken = False
-        self.wanted = 0  # bytes that the incomplete op at the front needs in all; 0 while its control line is open
+        self.wanted = 0  # total bytes of the incomplete op at the front; 0 until its control line is complete
         self.token = 0
         self.token_end = 0
         self.message = MessageView()
         self.known = KnownLine()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Take the ops in `buffer[start:filled]`; returns the position after the last complete one.
+        """Parse the ops in `buffer[start:filled]`; returns the position after the last complete one.
 
-        The rest is the start of an incomplete op: pass it again, from its first byte, with more behind it. A broken
-        parser takes everything and does nothing.
+        The rest is the beginning of an incomplete op: pass it again, from its first byte, with more bytes after it. A
+        broken parser consumes and ignores everything.
         """
         at: cython.Py_ssize_t
         if filled - start < self.wanted:
@@ -134,7 +136,7 @@ class ServerOpParser:
         return filled if self.broken else at
 
     def take_greeting(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """The ops up to and with the first INFO; returns the position after the last complete one."""
+        """Parse the ops up to and including the first INFO; returns the position after the last complete one."""
         line_end: cython.Py_ssize_t
         while at < filled and self.greeting and not self.broken:
             line_end = find_byte(buffer, 10, at, filled)
@@ -147,7 +149,7 @@ class ServerOpParser:
         return at
 
     def take_ops(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """As `parse`, for what is more than the beginning of one op."""
+        """As `parse`, once the greeting is over."""
         after: cython.Py_ssize_t
         line_end: cython.Py_ssize_t
         while at < filled and not self.broken:
@@ -161,7 +163,7 @@ class ServerOpParser:
             line_end = find_byte(buffer, 10, at, filled)
             if line_end < 0 or line_end - at > self.max_control_line:
                 if not self.line_may_grow(buffer, at, filled if line_end < 0 else line_end):
-                    # Quote what is there in any chunking: how much of the rest has come is chance.
+                    # Quote only the bytes within the limit: how many have arrived beyond it depends on the chunking.
                     self.refuse("a control line above the limit", buffer, at, at + self.max_control_line)
                     break
                 if line_end < 0:
@@ -178,9 +180,9 @@ class ServerOpParser:
         return at
 
     def take_known(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """A message whose control line equals the one before byte for byte, as in a stream of similar messages.
+        """Parse a message whose control line equals the previous one byte for byte, as in a stream of similar messages.
 
-        As `take_message`; -1 when it is another line.
+        Returns what `take_message` returns, or -1 if the line differs.
         """
         body: cython.Py_ssize_t = at + len(self.known.text)
         end: cython.Py_ssize_t = body + self.known.size
@@ -190,12 +192,12 @@ class ServerOpParser:
             self.wanted = end + 2 - at
             return at
         if buffer[end] != 13 or buffer[end + 1] != 10:
-            return -1  # it reports what is wrong
+            return -1  # `take_message` then reports the violation
         self.wanted = 0
         return self.hand_over(at, body)
 
     def hand_over(self, at: cython.Py_ssize_t, body: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Call the handler with the message at `at`, whose line is the known one; returns the position after it."""
+        """Pass the message at `at`, which has the known line, to the handler; returns the position after it."""
         message: MessageView = self.message
         known: KnownLine = self.known
         message.sid = known.sid
@@ -210,7 +212,7 @@ class ServerOpParser:
         return body + known.size + 2
 
     def know(self, buffer: bytearray, at: cython.Py_ssize_t, body: cython.Py_ssize_t) -> cython.int:
-        """Remember the control line `buffer[at:body]`, of a message that was taken, if it may come again."""
+        """Remember the control line `buffer[at:body]` if it is as long as the previous one, and so likely to repeat."""
         known: KnownLine = self.known
         if body - at == known.length:
             known.text = slice_bytes(buffer, at, body)
@@ -220,13 +222,13 @@ class ServerOpParser:
         return 0
 
     def line_may_grow(self, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Whether a control line of `end - at` bytes is within its limit; INFO has a larger one."""
+        """Whether a control line of `end - at` bytes is within the limit, which is larger for INFO."""
         if end - at <= self.max_control_line:
             return True
         return end - at <= self.max_info_line and slice_bytes(buffer, at, at + 4).upper() == b"INFO"
 
     def verb_is_msg(self, buffer: bytearray, at: cython.Py_ssize_t) -> cython.bint:
-        """Whether `MSG` and a separator stand at `at`; needs 4 bytes there."""
+        """Whether `MSG` and a blank are at `at`. Needs at + 4 <= len(buffer)."""
         return (
             (buffer[at] | 32) == 109
             and (buffer[at + 1] | 32) == 115
@@ -243,7 +245,7 @@ class ServerOpParser:
         filled: cython.Py_ssize_t,
         with_headers: cython.bint,
     ) -> cython.Py_ssize_t:
-        """MSG or HMSG at `at`; returns the position after it, or `at` when its payload is not complete."""
+        """Parse the MSG or HMSG at `at`; returns the position after it, or `at` if its payload is incomplete."""
         subject: cython.Py_ssize_t
         subject_end: cython.Py_ssize_t
         reply: cython.Py_ssize_t = 0
@@ -288,7 +290,7 @@ class ServerOpParser:
         return self.hand_over(at, body)
 
     def take_other(self, buffer: bytearray, at: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Every op that is one control line; returns the position after it. Arguments of PING and PONG are ignored."""
+        """Parse an op without a payload; returns the position after it. Arguments of PING and PONG are ignored."""
         line: bytes = slice_bytes(buffer, at, line_end).removesuffix(b"\r")
         parts: list[bytes] = line.replace(b"\t", b" ").split(b" ", 1)
         spelling: bytes = parts[0].upper()
@@ -313,7 +315,7 @@ class ServerOpParser:
         return line_end + 1
 
     def next_token(self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.int:
-        """Set `token` and `token_end` to the next token from `start`; both are `line_end` when there is none."""
+        """Set `token` and `token_end` to the first token from `start` on; both to `line_end` if the line has no more."""
         self.token = skip_blanks(buffer, start, line_end)
         self.token_end = token_end(buffer, self.token, line_end)
         return 0
@@ -321,12 +323,12 @@ class ServerOpParser:
     def next_number(
         self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """`next_token`, read as a number; -1 when it is none."""
+        """The next token as a number; -1 if it is not one."""
         self.next_token(buffer, start, line_end)
         return parse_size(buffer, self.token, self.token_end)
 
     def tokens_left(self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.int:
-        """How many tokens `buffer[start:line_end]` holds; stops counting at 4."""
+        """The number of tokens in `buffer[start:line_end]`, at most 4."""
         count: cython.int = 0
         while count < 4:
             start = skip_blanks(buffer, start, line_end)
@@ -337,7 +339,7 @@ class ServerOpParser:
         return count
 
     def refuse(self, what: str, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Report `buffer[at:end]` as no protocol, once; returns a position after `at`."""
+        """Report `buffer[at:end]` as invalid and break the parser; returns a position after `at`."""
         quoted: bytes = slice_bytes(buffer, at, min(end, at + QUOTED))
         self.broken = True
         self.wanted = 0
@@ -346,7 +348,7 @@ class ServerOpParser:
 
 
 def unquote(text: bytes) -> bytes:
-    """`'text'` without its quotes; anything else as it is."""
+    """`'text'` without its quotes; anything else unchanged."""
     if len(text) >= 2 and text.startswith(b"'") and text.endswith(b"'"):
         return text[1 : len(text) - 1]
     return text

@@ -1,10 +1,10 @@
 """The rules of the NATS protocol as a table: which sender may use which verb in which phase, and what the verb means.
 
-A missing key is the error: what the table does not name is an unknown operation (or, while the server still waits for
-CONNECT, an authorization violation). The three parsers (`client_ops`, `server_ops`, `route_ops`) look every verb up in it by
-sender and phase (`spellings`), so a verb whose row is taken out is refused; `docs/protocol.md` is generated from it.
-Sources: client protocol document; nats-server 2.15.1 where it is silent (PONG, +OK, -ERR and INFO sent by a client); for
-routes the cluster protocol document and what gnatsd 1.4.1 and nats-server 2.15.1 write.
+A missing key is the error: a verb without a row is an unknown operation (or, while the server still waits for CONNECT,
+an authorization violation). The three parsers (`client_ops`, `server_ops`, `route_ops`) look every verb up in it by
+sender and phase (`spellings`), so a verb whose row is deleted is refused; `docs/protocol.md` is generated from it.
+Sources: client protocol document; nats-server 2.15.1 for ops that it does not cover (PONG, +OK, -ERR and INFO sent by a
+client); for routes the cluster protocol document, and the ops that gnatsd 1.4.1 and nats-server 2.15.1 write.
 """
 
 from enum import Enum
@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 
 class Sender(Enum):
-    """The sender of an op: either end of a client connection, or the broker at the other end of a route."""
+    """The sender of an op: either end of a client connection, or the broker at the other end of a route or leaf node
+    link.
+    """
 
     CLIENT = "client"
     SERVER = "server"
@@ -20,7 +22,7 @@ class Sender(Enum):
 
 
 class Phase(Enum):
-    """The state of a connection. The last four are those of a broker: the dialect that it has shown."""
+    """The state of a connection. The last four are the dialects of a connection between brokers."""
 
     GREETING = "greeting"  # the server sends first
     AUTHENTICATING = "authenticating"  # the server requires a CONNECT before anything else
@@ -32,7 +34,7 @@ class Phase(Enum):
 
 
 class Verb(Enum):
-    """The spelling on the wire; matched without regard to case."""
+    """The spelling on the wire; matched in any case."""
 
     INFO = b"INFO"
     CONNECT = b"CONNECT"
@@ -57,7 +59,7 @@ class Verb(Enum):
 
 
 class Rule(NamedTuple):
-    """What a verb means there: its arguments, and what the receiver does."""
+    """A verb in one phase: its arguments, and its meaning to the receiver."""
 
     arguments: str
     meaning: str
@@ -147,8 +149,9 @@ LAW |= {
 
 
 class Spellings(NamedTuple):
-    """The verbs of one sender in one phase, as a parser needs them. `prefixes`: every beginning of a spelling, b"" and the
-    whole included. `letters`: first bytes, in lower case. `longest`: bytes of the longest spelling."""
+    """The verbs of one sender in one phase, in the form that a parser uses. `prefixes`: every prefix of a spelling, b""
+    and the whole included. `letters`: first bytes, in lower case. `longest`: the length of the longest spelling.
+    """
 
     verbs: dict[bytes, Verb]
     prefixes: frozenset[bytes]
