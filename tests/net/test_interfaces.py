@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.net import interfaces
-from headwater.net.interfaces import own_addresses
+from headwater.net.interfaces import dialable, own_addresses
 
 LO = "00000000000000000000000000000001 01 80 10 80       lo\n"
 LINK_LOCAL = "fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n"
@@ -38,3 +38,9 @@ def test_where_interfaces_are_not_listed_the_ways_out_are_named(monkeypatch: pyt
     assert set(own_addresses()) <= set(listed)
     monkeypatch.setattr(interfaces, "OUTSIDE", ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "no address")))
     assert own_addresses() == ()
+
+
+def test_a_listener_on_every_address_is_dialled_at_those_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "own_addresses", lambda: ("192.0.2.7",))
+    assert [dialable(host) for host in ("", "0.0.0.0", "::")] == [("192.0.2.7",)] * 3
+    assert dialable("127.0.0.1") == ("127.0.0.1",)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 7422
 WEBSOCKET_SCHEMES = ("ws", "wss")
+KNOWN_SCHEMES = ("nats-leaf", "nats", "leaf", "tls", *WEBSOCKET_SCHEMES)
 REFUSED_SCHEMES = (
     "http",
     "https",

@@ -7,10 +7,11 @@
 TLS starts whenever the hub requires it, whatever the URL says; a hub without TLS is left when we require it.
 """
 
+import logging
 from typing import TYPE_CHECKING
 
 from headwater.errors import EnvironmentProblem, TransportError
-from headwater.exchange.leaf_options import RemoteOptions, RemoteTlsOptions
+from headwater.exchange.leaf_options import KNOWN_SCHEMES, RemoteOptions, RemoteTlsOptions
 from headwater.leaf.credentials import check
 from headwater.leaf.remote import Address, Remote, address_of
 from headwater.net.address import bracketed
@@ -21,6 +22,8 @@ from headwater.wire.leaf_lines import LeafInfo
 if TYPE_CHECKING:
     import ssl
 
+logger = logging.getLogger("headwater")
+
 ENDPOINT = "/leafnode"
 
 
@@ -28,6 +31,9 @@ def check_remote(options: RemoteOptions) -> None:
     """Raise what every dial would raise: ConfigError for files, EnvironmentProblem for a missing package."""
     check(options)
     addresses = [address_of(url) for url in options.urls]
+    for address in addresses:
+        if address.scheme not in KNOWN_SCHEMES:  # as nats-server, which does not warn
+            logger.warning("leaf_scheme_unknown url=%s, not encrypted unless the hub requires TLS", address.shown)
     if options.tls is not None or any(address.is_secure for address in addresses):
         _context(options.tls)
     if any(address.is_websocket for address in addresses):

@@ -34,7 +34,7 @@ from headwater.leaf.remote import Address, Remote
 from headwater.leaf.space import LeafSpace
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.net.address import bracketed
-from headwater.net.interfaces import own_addresses
+from headwater.net.interfaces import dialable
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.listening import Listener, bind
@@ -150,7 +150,7 @@ class LeafNodes:
             farewell=b"" if options.tls is not None else error_texts.encode_error(error_texts.MAXIMUM_CONNECTIONS),
         )
         self.port = self._listener.port
-        host = options.host if options.host not in ("0.0.0.0", "::", "") else next(iter(own_addresses()), "")
+        host = next(iter(dialable(options.host)), "")
         shown = options.advertise or f"{bracketed(host or options.host)}:{self.port}"
         hidden = options.no_advertise or (not options.advertise and not host)
         info = self.own.info.replace(

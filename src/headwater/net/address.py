@@ -7,6 +7,7 @@
 from typing import NamedTuple
 
 LARGEST_PORT = 65_535
+ANY_ADDRESS = ("", "0.0.0.0", "::")  # of a listener on every interface
 
 
 class UrlAddress(NamedTuple):

@@ -9,6 +9,8 @@ Loopback and link-local addresses are left out: other machines cannot reach them
 import socket
 import sys
 
+from headwater.net.address import ANY_ADDRESS
+
 SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
 NAME_SIZE = 16  # of an interface, in bytes, with the final zero
 IPV6_TABLE = "/proc/net/if_inet6"
@@ -17,6 +19,11 @@ OUTSIDE = (
     (socket.AF_INET, "192.0.2.1"),
     (socket.AF_INET6, "2001:db8::1"),
 )  # reserved for documentation: no host has it
+
+
+def dialable(host: str) -> tuple[str, ...]:
+    """The hosts that others can dial for a listener on `host`: itself, or for every address those of this machine."""
+    return own_addresses() if host in ANY_ADDRESS else (host,)
 
 
 def own_addresses(table: str = IPV6_TABLE) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headwater.errors import EnvironmentProblem
-from headwater.net.address import plain_host
+from headwater.net.address import ANY_ADDRESS, plain_host
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.places import Place, Places, RateLimitedLog
@@ -37,7 +37,6 @@ BACKLOG = 1024  # connections; a reconnect storm of a few thousand clients arriv
 ACCEPTED_PER_TURN = 64  # a connection takes some 100 us until its greeting is out
 FIRST_PAUSE = 0.05  # seconds without accepting when there is no descriptor left; doubled each time
 LONGEST_PAUSE = 1.0
-ANY_ADDRESS = ("", "0.0.0.0", "::")
 FAREWELL_SECONDS = 0.1  # seconds that a refused connection stays open, so that its peer reads the reason
 MOST_FAREWELLS = 64  # connections at a time; others are closed at once
 NO_LIMITS = Limits()
