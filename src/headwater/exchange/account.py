@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.exchange.access_options import AccountOptions
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.exchange.router import Router
 
 if TYPE_CHECKING:
@@ -51,9 +51,18 @@ class Account:
     @property
     def directory(self) -> str:
         """The name of its folder; no account's name leads to that of another, or out of the store."""
-        from urllib.parse import quote  # imported here: a start without accounts needs none of it
-
-        return "account-" + quote(self.name, safe="")
+        return _folder_of(self.name)
 
     def __repr__(self) -> str:
         return f"<Account {self.name} connections={self.connections}>"
+
+
+def store_directory(store: str, name: str) -> str:
+    """Where the streams of an account are in a store: the store itself has those of the global account."""
+    return store if name == GLOBAL_ACCOUNT else f"{store}/accounts/{_folder_of(name)}"
+
+
+def _folder_of(name: str) -> str:
+    from urllib.parse import quote  # imported here: a start without accounts needs none of it
+
+    return "account-" + quote(name, safe="")

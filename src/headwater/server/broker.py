@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from headwater.errors import LocalProtocolError
 from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
-from headwater.exchange.account import Account
+from headwater.exchange.account import Account, store_directory
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
 from headwater.exchange.listener_options import TlsOptions
@@ -506,9 +506,6 @@ class Broker:
         from headwater.jetstream_room.account_limits import storage_limits
         from headwater.jetstream_room.server_caps import ServerCaps, caps_of
 
-        directory = str(self.options.store_dir)
-        if account.name != GLOBAL_ACCOUNT:
-            directory = f"{directory}/accounts/{account.directory}"
         services = self.jetstreams
         assert self.accounts is not None
         system = None if account.is_system else self.accounts[self.system_account].router
@@ -519,7 +516,7 @@ class Broker:
         own = account.options.jetstream if account.options is not None else None
         service = JetStream(
             account.router,
-            directory,
+            store_directory(str(self.options.store_dir), account.name),
             clock_ns=time.time_ns,
             ticks_ns=time.monotonic_ns,
             sync=self.options.sync,
@@ -684,8 +681,6 @@ def _advertised(configured: str, host: str, port: int) -> tuple[str, ...]:
     """`host:port` for clients to dial: as configured, or for a wildcard address those of this machine."""
     if configured:
         return (configured,)
-    if host not in ("0.0.0.0", "::", ""):
-        return (f"{bracketed(host)}:{port}",)
-    from headwater.net.interfaces import own_addresses  # only brokers of clusters need it
+    from headwater.net.interfaces import dialable  # only brokers of clusters need it
 
-    return tuple(f"{bracketed(each)}:{port}" for each in own_addresses()) or (f"127.0.0.1:{port}",)
+    return tuple(f"{bracketed(each)}:{port}" for each in dialable(host) or ("127.0.0.1",))

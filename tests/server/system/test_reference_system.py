@@ -235,6 +235,20 @@ def test_the_streams_of_an_account_can_be_purged_whether_it_is_configured_or_not
         purge(server)
 
 
+def test_streams_of_the_global_account_without_jetstream_are_not_called_purged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their folder is the store itself, in which every account has its own."""
+    kept = tmp_path / "store" / "streams" / "S"
+    kept.mkdir(parents=True)
+    with serve("headwater", tmp_path, CONFIG.format(store=tmp_path / "store")) as server:
+        with enter(server, "sys") as link:
+            assert ask(link, "$JS.API.ACCOUNT.PURGE.$G")["initiated"] is True
+            assert ask(link, "$JS.API.ACCOUNT.PURGE.A")["initiated"] is True
+    assert kept.is_dir()
+    assert [one for one in caplog.messages if one.startswith("account_purge_failed account=$G")]
+
+
 def events_of(server: Running) -> dict[str, Any]:
     """What a listener hears when a client comes and goes, and when one is refused; by subject, ids masked."""
     with enter(server, "sys") as listener:

@@ -10,9 +10,10 @@ import logging
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from headwater.errors import HeadwaterError
+from headwater.exchange.access_options import GLOBAL_ACCOUNT
+from headwater.exchange.account import store_directory
 from headwater.jetstream_documents.answers import TYPE_PREFIX
 from headwater.server.system.documents import encode
 
@@ -58,6 +59,10 @@ class Purging:
                 ):
                     logger.error("account_purge_failed account=%s reason='its streams are being opened'", name)
                     return
+                if name == GLOBAL_ACCOUNT:  # the folder is that of all accounts
+                    reason = "its streams are in the store's own folder: enable JetStream for it, then purge it"
+                    logger.error("account_purge_failed account=%s reason='%s'", name, reason)
+                    return
                 await self._remove_files(name)
                 return
             streams = list(service.streams.values())
@@ -71,7 +76,7 @@ class Purging:
 
     async def _remove_files(self, name: str) -> None:
         """Remove what is on disk of an account that has no streams here: these files are not open."""
-        directory = Path(str(self._broker.options.store_dir), "accounts", "account-" + quote(name, safe=""))
+        directory = Path(store_directory(str(self._broker.options.store_dir), name))
         known = await asyncio.to_thread(directory.is_dir)
         if known:
             await asyncio.to_thread(shutil.rmtree, directory)
