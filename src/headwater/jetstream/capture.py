@@ -140,19 +140,12 @@ class Capture:
         batch: FastBatch | None = self.fast.current
         if batch is None or not self.is_plain or committer.full or not batch.is_next(reply):
             return False
-        size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
-        if header_block:
-            if len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b"":
-                return False
-            size += self._header_overhead + len(header_block)
-        offset: cython.longlong
-        try:
-            offset = self._staging.stage(subject, header_block, payload, self._clock_ns())
-        except StorageError:
-            return False  # the other way refuses it as well, and says so
-        batch.append(reply, offset + 1, self._ticks_ns())
-        self.last_message_id = b""
-        committer.add(Item(b"", b"", subject, offset + 1, size, b"", None, None), size)
+        if header_block and (len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b""):
+            return False
+        sequence: cython.longlong = self._stage_unchanged(committer, subject, header_block, payload, self._clock_ns())
+        if sequence == 0:
+            return False
+        batch.append(reply, sequence, self._ticks_ns())
         return True
 
     def copy(
@@ -168,17 +161,23 @@ class Capture:
         committer: Committer | None = self.committer
         if committer is None or not self.is_plain or committer.full:
             return 0
-        staging: Staging = self._staging
-        if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != staging.end_offset + 1):
+        if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != self._staging.end_offset + 1):
             return 0
+        return self._stage_unchanged(committer, subject, header_block, payload, timestamp_ns or self._clock_ns())
+
+    def _stage_unchanged(
+        self, committer: Committer, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
+    ) -> cython.longlong:
+        """Stage a message that gets no acknowledgement of its own. Returns its sequence; 0 where staging refuses it: the way
+        of all other messages refuses it as well, and reports why."""
         size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
         if header_block:
             size += self._header_overhead + len(header_block)
         offset: cython.longlong
         try:
-            offset = staging.stage(subject, header_block, payload, timestamp_ns or self._clock_ns())
+            offset = self._staging.stage(subject, header_block, payload, timestamp_ns)
         except StorageError:
-            return 0  # the other way refuses it as well, and says so
+            return 0
         self.last_message_id = b""
         committer.add(Item(b"", b"", subject, offset + 1, size, b"", None, None), size)
         return offset + 1

@@ -2,7 +2,7 @@ cimport cython
 
 from headwater.jetstream_sources.progress cimport Progress
 
-cdef unsigned long long _MOST
+cdef unsigned char _AT
 cdef bytes _NATS
 cdef bytes _VERSION
 cdef bytes _END
@@ -18,7 +18,9 @@ cdef class Following:
     cdef long long _consumer_sequence
     cdef bytes _consumer
     cdef bytes _head
+    cdef Py_ssize_t _at
     cpdef bint goes_on(self, bytes reply) except -1
+    cdef long long _next_number(self, bytes reply, Py_ssize_t end) noexcept
     cpdef int took(self) except? -1
 
 @cython.final

@@ -18,8 +18,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.jetstream_sources.progress import Progress
+    from cython.cimports.headwater.jetstream_state.ack_subject import DOT, number
 else:
     from headwater.jetstream_sources.progress import Progress
+    from headwater.jetstream_state.ack_subject import DOT, number
 
 from collections.abc import Callable
 
@@ -29,7 +31,7 @@ CONTROL = b"NATS/1.0 100"
 _NATS: bytes = b"\r\nNats-"  # what a stream may have to look at
 _VERSION: bytes = b"NATS/1.0\r\n"
 _END: bytes = b"\r\n\r\n"
-_MOST: cython.ulonglong = 0x7FFFFFFFFFFFFFFF
+_AT: cython.uchar = 64  # @
 Verdict = Literal["take", "pass", "lost"]
 
 
@@ -77,6 +79,7 @@ class Following:
         self._consumer_sequence = 0
         self._consumer = consumer.encode()
         self._head = b""
+        self._at = 0  # in the reply subject that `goes_on` reads
 
     def learn(self, reply: bytes) -> None:
         """A delivery of this consumer had this reply subject: the next ones begin alike."""
@@ -86,53 +89,31 @@ class Following:
     def goes_on(self, reply: bytes) -> cython.bint:
         """Whether a delivery is the next one, to be taken. Its numbers are here then, until the next call; `took` counts
         it."""
-        head: bytes = self._head
-        at: cython.Py_ssize_t = len(head)
-        end: cython.Py_ssize_t = len(reply)
-        field: cython.int = 0
-        digits: cython.int = 0
-        value: cython.ulonglong = 0
-        times: cython.ulonglong = 0
-        sequence: cython.ulonglong = 0
-        count: cython.ulonglong = 0
-        timestamp: cython.ulonglong = 0
-        octet: cython.int = 46
-        if at == 0 or not reply.startswith(head):
+        end: cython.Py_ssize_t = len(self._head)
+        if end == 0 or not reply.startswith(self._head):
             return False
-        while at <= end and field < 5:
-            octet = cython.cast(cython.int, reply[at]) if at < end else 0
-            at += 1
-            if 48 <= octet <= 57 and digits < 19:
-                value = value * 10 + cython.cast(cython.ulonglong, octet - 48)
-                digits += 1
-                continue
-            if digits == 0 or (octet != 46 and (field < 4 or (octet != 64 and octet != 0))):  # . @
-                return False
-            if field == 0:
-                times = value
-            elif field == 1:
-                sequence = value
-            elif field == 2:
-                count = value
-            elif field == 3:
-                timestamp = value
-            field += 1
-            if field < 5:
-                value = digits = 0
-        if field != 5 or times != 1 or max(sequence, count, timestamp, value) > _MOST:
+        self._at = end
+        while end < len(reply) and reply[end] != _AT:
+            end += 1
+        times: cython.longlong = self._next_number(reply, end)
+        sequence: cython.longlong = self._next_number(reply, end)
+        count: cython.longlong = self._next_number(reply, end)
+        timestamp: cython.longlong = self._next_number(reply, end)
+        pending: cython.longlong = self._next_number(reply, end)
+        if times != 1 or sequence <= self.taken or count != self.delivered + 1 or timestamp < 0 or pending < 0:
             return False
-        if octet == 46:  # more tokens, then the subject
-            at = reply.find(b"@", at) + 1
-            if at == 0:
-                at = end
-        if (
-            cython.cast(cython.longlong, count) != self.delivered + 1
-            or cython.cast(cython.longlong, sequence) <= self.taken
-        ):
-            return False
-        self.sequence, self._consumer_sequence, self.timestamp_ns, self.pending = sequence, count, timestamp, value
-        self.shown = reply[at:]
+        self.sequence, self._consumer_sequence, self.timestamp_ns, self.pending = sequence, count, timestamp, pending
+        self.shown = reply[end + 1 :]
         return True
+
+    def _next_number(self, reply: bytes, end: cython.Py_ssize_t) -> cython.longlong:
+        """The number that the next token before `end` is; -1 for another token, or none."""
+        start: cython.Py_ssize_t = self._at
+        stop: cython.Py_ssize_t = start
+        while stop < end and reply[stop] != DOT:
+            stop += 1
+        self._at = stop + 1
+        return number(reply, start, stop)
 
     def took(self) -> cython.int:
         """The delivery of which `goes_on` was true was taken."""

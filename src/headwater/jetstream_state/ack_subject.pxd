@@ -9,4 +9,4 @@ cdef class AckSubject:
     cdef readonly long long consumer_sequence
     cpdef bint read(self, bytes subject) noexcept
 
-cdef long long _number(bytes subject, Py_ssize_t start, Py_ssize_t end) noexcept
+cpdef long long number(bytes subject, Py_ssize_t start, Py_ssize_t end) noexcept

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Reading the subjects on which deliveries are acknowledged: the one scanner of their tokens and numbers.
+"""Reads the subjects on which deliveries are acknowledged, and the numbers in every reply subject: their one scanner.
 
     $JS.ACK.<stream>.<consumer>.<count>.<stream seq>.<consumer seq>.<timestamp ns>.<pending>
     $JS.ACK.<domain>.<account hash>.<stream>.<consumer>.…, the same behind; more tokens may follow      jetstream/domain.py
@@ -43,11 +43,11 @@ class AckSubject:
                     ninth = at + 1
                 tokens += 1
         if tokens == 9:
-            self.stream_sequence = _number(subject, fifth, sixth - 1)
-            self.consumer_sequence = _number(subject, sixth, seventh - 1)
+            self.stream_sequence = number(subject, fifth, sixth - 1)
+            self.consumer_sequence = number(subject, sixth, seventh - 1)
         elif tokens >= 11:
-            self.stream_sequence = _number(subject, seventh, eighth - 1)
-            self.consumer_sequence = _number(subject, eighth, ninth - 1)
+            self.stream_sequence = number(subject, seventh, eighth - 1)
+            self.consumer_sequence = number(subject, eighth, ninth - 1)
         else:
             return False
         return self.stream_sequence >= 0 and self.consumer_sequence >= 0
@@ -59,7 +59,7 @@ def deliveries_of(subject: bytes) -> int:
     return int(text) if (text := tokens[4 if len(tokens) == 9 else 6]).isdigit() and len(text) < 19 else -1
 
 
-def _number(subject: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
+def number(subject: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
     """The number written in ASCII digits in `subject[start:end]`; -1 for none, or one above 63 bits."""
     number: cython.ulonglong = 0
     digit: cython.int

@@ -19,6 +19,11 @@ from typing import NamedTuple
 import cython
 import msgspec
 
+if cython.compiled:
+    from cython.cimports.headwater.jetstream_state.ack_subject import number
+else:
+    from headwater.jetstream_state.ack_subject import number
+
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.answers import error_document
 from headwater.jetstream_documents.api_errors import api_error
@@ -60,8 +65,8 @@ def read_reply(reply: bytes) -> FastReply:
     parts = reply.rsplit(b".", _PARTS - 1)
     if len(parts) < _PARTS:
         raise api_error("fast_batch_pattern")
-    _, batch_id, flow, gap, number, operation, _ = parts
-    sequence, code = _number(number), _number(operation)
+    _, batch_id, flow, gap, digits, operation, _ = parts
+    sequence, code = _number(digits), _number(operation)
     wrong = not START <= code <= PING or sequence < 1 or gap not in (b"ok", b"fail")
     wrong = wrong or (code == START and sequence != 1) or (code in (APPEND, COMMIT_WITHOUT) and sequence == 1)
     if wrong:
@@ -69,7 +74,7 @@ def read_reply(reply: bytes) -> FastReply:
     if len(batch_id) > _LONGEST_ID:
         raise api_error("fast_batch_id")
     most = _number(flow)
-    head = reply[: len(reply) - len(number) - len(operation) - len(SUFFIX) - 1]
+    head = reply[: len(reply) - len(digits) - len(operation) - len(SUFFIX) - 1]
     return FastReply(batch_id, min(most, _MOST_FLOW) if most > 0 else _DEFAULT_FLOW, gap == b"ok", sequence, code, head)
 
 
@@ -95,21 +100,13 @@ class FastBatch:
 
     def is_next(self, reply: bytes) -> cython.bint:
         """Whether a message with this reply subject comes in turn, is appended, and needs no answer."""
-        number: cython.longlong = 0
-        at: cython.Py_ssize_t = len(self.head)
-        end: cython.Py_ssize_t = len(reply) - len(_APPENDED)
-        digit: cython.int
-        if self.over or self.committed or not 0 < at < end <= at + 18:
+        start: cython.Py_ssize_t = len(self.head)
+        if self.over or self.committed or start == 0:
             return False
         if not (reply.startswith(self.head) and reply.endswith(_APPENDED)):
             return False
-        while at < end:
-            digit = cython.cast(cython.int, reply[at]) - 48
-            if not 0 <= digit <= 9:
-                return False
-            number = number * 10 + digit
-            at += 1
-        return number == self.sequence + 1 and number < self.answered + self.flow
+        sequence: cython.longlong = number(reply, start, len(reply) - len(_APPENDED))
+        return sequence == self.sequence + 1 and sequence < self.answered + self.flow
 
     def append(self, reply: bytes, stream_sequence: cython.longlong, now: cython.longlong) -> cython.int:
         """The message of which `is_next` was true was stored under this sequence of the stream."""
