@@ -20,9 +20,12 @@ from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import Identifier, PollingStrategy
+from headwater.jetstream.service import JetStream
+from headwater.jetstream.view import ViewStream
 from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.model.typed_headers import HeaderForm
+from headwater.server.faces import topic_streams
 
 TYPED = TypedHeaders([("key 1", "value1"), ("n", HeaderValue.from_uint64(5)), ("blob", b"\0\xff")])
 S, T = Identifier("orders"), Identifier("eu")
@@ -135,6 +138,32 @@ def test_a_topic_is_a_stream_once_its_consumers_are_restored(tmp_path: Path, mon
         await until(nats, NAME)
 
     with_both(tmp_path, work)
+
+
+def test_a_topic_that_cannot_be_shown_is_tried_again_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    show, failures = JetStream.show, [JetStreamError(400, 10058, "in use"), ValueError("unforeseen")]
+
+    async def fail_first(service: JetStream, view: ViewStream) -> None:
+        if view.config.name == NAME and failures:
+            raise failures.pop(0)
+        await show(service, view)
+
+    monkeypatch.setattr(JetStream, "show", fail_first)
+    monkeypatch.setattr(topic_streams, "FIRST_PAUSE", 0.01)
+
+    async def work(nats: NatsClient, client: Client) -> None:
+        await client.create_stream("orders")
+        await client.create_topic("orders", "eu", 1)
+        await client.create_topic("orders", "us", 1)
+        await until(nats, "iggy-orders-us-0")
+        await until(nats, NAME)
+
+    with_both(tmp_path, work)
+    assert not failures
+    shown = [one.getMessage() for one in caplog.records if "iggy_topic_not_in_step" in one.getMessage()]
+    assert len(shown) == 2 and "in use" in shown[0] and NAME in shown[1]
 
 
 def test_every_partition_is_a_stream_and_goes_with_its_topic(tmp_path: Path) -> None:

@@ -11,11 +11,10 @@ topic is a new one. Durable consumers are kept in the folder `jetstream` of the 
 import asyncio
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headwater.errors import HeadwaterError
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_state.store import StreamDirectory
 from headwater.streams.files import OsFiles
@@ -29,6 +28,8 @@ logger = logging.getLogger("headwater")
 
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 NANOSECONDS: Final = 1000
+FIRST_PAUSE: Final = 0.5  # seconds before a topic that could not be shown is tried again; doubled each time
+LONGEST_PAUSE: Final = 60.0
 
 
 class Wanted(NamedTuple):
@@ -59,11 +60,12 @@ class TopicStreams:
         self._jetstream = jetstream
         self._shown: dict[int, ViewStream] = {}  # by uid of the partition
         self._changed = asyncio.Event()
+        self._whole = True  # whether the last refresh could make all changes
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "TopicStreams":
-        await self.refresh()
         self._service.on_changed = self._changed.set
+        self._whole = await self.refresh()
         self._task = asyncio.create_task(self._run())
         return self
 
@@ -77,13 +79,14 @@ class TopicStreams:
             await self._hide(uid, forget=False)
 
     async def _run(self) -> None:
+        pause = None if self._whole else FIRST_PAUSE
         while True:
-            await self._changed.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), pause)
+                pause = FIRST_PAUSE
             self._changed.clear()
-            try:
-                await self.refresh()
-            except (HeadwaterError, OSError) as error:
-                logger.error("iggy_topics_not_shown reason=%s", error)
+            self._whole = await self.refresh()
+            pause = None if self._whole else min(2 * (pause or FIRST_PAUSE), LONGEST_PAUSE)
 
     def _wanted(self) -> Iterator[Wanted]:
         for stream in self._service.catalog.streams:
@@ -92,16 +95,27 @@ class TopicStreams:
                 for partition in topic.partitions if topic is not None else ():
                     yield Wanted(stream.name, entry.name, partition)
 
-    async def refresh(self) -> None:
-        """Add and remove streams to match the partitions and their names."""
+    async def refresh(self) -> bool:
+        """Add and remove streams to match the partitions and their names. False if that failed for one of them: it is
+        logged, and the others are in step."""
         wanted = {one.partition.uid: one for one in self._wanted()}
+        done = True
         for uid, view in list(self._shown.items()):
             one = wanted.get(uid)
             if one is None or view.origin is not one.partition.log or view.config.subjects != [one.subject]:
-                await self._hide(uid, forget=one is None)
+                done &= await self._try(view.name, self._hide(uid, forget=one is None))
         for uid, one in wanted.items():
             if uid not in self._shown:
-                await self._show(uid, one)
+                done &= await self._try(one.name, self._show(uid, one))
+        return done
+
+    async def _try(self, name: str, change: Coroutine[None, None, None]) -> bool:
+        try:
+            await change
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with one topic, the others are shown)
+            logger.error("iggy_topic_not_in_step stream=%s reason=%r", name, error)
+            return False
+        return True
 
     async def _show(self, uid: int, one: Wanted) -> None:
         name = one.name if one.name not in self._jetstream.streams else f"{one.name}-{uid}"
@@ -120,5 +134,5 @@ class TopicStreams:
         self._shown[uid] = view
 
     async def _hide(self, uid: int, *, forget: bool) -> None:
-        view = self._shown.pop(uid)
-        await self._jetstream.hide(view, forget=forget)
+        await self._jetstream.hide(self._shown[uid], forget=forget)
+        del self._shown[uid]
