@@ -14,7 +14,7 @@ from typing import Any
 
 from simulator import programs
 from simulator.ledger import Broken, Ledger
-from simulator.world import Node, World
+from simulator.world import Node, World, over
 
 PATIENCE = 300.0  # seconds of virtual time in which a mended cluster answers
 ALL_FAULTS = ("kill", "power", "kill soon", "power soon", "stop", "cut", "reset", "full", "slow")
@@ -37,10 +37,14 @@ class Scenario:
     def nodes(self) -> list[Node]:
         return self.world.nodes
 
-    def run(self, steps: int) -> None:
-        """So many, and what the end takes."""
+    def run(self, steps: int, most_afterwards: int = 1_000_000) -> None:
+        """Live for `steps`, and for what the end takes, which is some ten thousand: more than `most_afterwards` hang."""
+        loop = self.world.loop
+        loop.limit = steps + most_afterwards
         with self.world:
             self.world.run(self._live(steps))
+            if loop.steps >= loop.limit:
+                raise Broken(f"no end after {loop.steps} steps: {self.world.notes[-3:]}")
             self.check_failures()
 
     def check_failures(self) -> None:
@@ -130,11 +134,7 @@ class Scenario:
 
     async def _started(self, node: Node) -> None:
         """A start may itself be cut short by a death; a failure of it is a finding."""
-        task = node.start()
-        while not task.done() and node.is_up:  # noqa: ASYNC110  (of the node's death no event tells)
-            await asyncio.sleep(0.05)
-        if task.done():
-            task.result()
+        await over(node.start(), node.process)
 
     # ── the end ──
 

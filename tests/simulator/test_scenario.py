@@ -1,5 +1,6 @@
 """Lives of a cluster under faults: what was promised is kept, and where it is not, that is noticed."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -29,6 +30,16 @@ def test_a_stream_that_acknowledges_before_it_syncs_is_found_out() -> None:
     with pytest.raises(Broken):
         for seed in range(5):
             life(seed)
+
+
+def test_a_life_that_does_not_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def judge(scenario: Scenario) -> None:
+        while True:  # noqa: ASYNC110  (what hangs does not wait for an event)
+            await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(Scenario, "_judge", judge)
+    with pytest.raises(Broken, match="no end"):
+        Scenario(7, 1, faults=()).run(1000, most_afterwards=20_000)
 
 
 @pytest.mark.slow

@@ -151,11 +151,7 @@ class Node:
         """In order, as an operator does it."""
         if self.process.alive and self.broker is not None:
             process = self.process
-            task = self.world.loop.start_process(process, self.broker.stop)
-            while not task.done() and process.alive:  # noqa: ASYNC110  (of a death meanwhile no event tells)
-                await asyncio.sleep(0.05)
-            if process.alive:
-                task.result()
+            if await over(self.world.loop.start_process(process, self.broker.stop), process):
                 self.world.loop.network.kill(process, power=False)
 
     def die(self, *, power: bool) -> None:
@@ -172,6 +168,15 @@ class Node:
         """In the middle of something: at one of the next calls to the disk."""
         self.disk.with_power_loss = power
         self.disk.die_at = self.world.loop.random.randint(1, 12)
+
+
+async def over(task: "asyncio.Task[None]", process: Process) -> bool:
+    """Wait for a task of a process. False if the process died before: then the task never ends. Raises what it raises."""
+    while not task.done() and process.alive:  # noqa: ASYNC110  (no event reports the death)
+        await asyncio.sleep(0.05)
+    if task.done():
+        task.result()
+    return task.done()
 
 
 class World:
