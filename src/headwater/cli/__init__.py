@@ -1,1 +1,1 @@
-"""The command line: thin. A verb parses its arguments, calls the library and prints."""
+"""The command line: a thin layer. A verb parses its arguments, calls the library and prints."""

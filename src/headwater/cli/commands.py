@@ -1,4 +1,4 @@
-"""The commands of a verb, read from the signatures of their functions.
+"""The commands of a verb, derived from the signatures of their functions.
 
     app = Commands("Key-value buckets.")
 
@@ -6,13 +6,13 @@
     def get(bucket: str, raw: Annotated[bool, Option("--raw", "-r", help="the value only")] = False) -> None:
         \"\"\"Print a value.\"\"\"
 
-A parameter with `Option`, or with a default and no `Argument`, is an option; any other is an argument, which may be left out
-when it has a default. Options stand anywhere, as `--name value`, `--name=value`, `-n value` or `-nvalue`; `--` ends them.
-Types: str, int, float, Path, bool (a switch; `--x/--no-x` names both ways), list[str] (an option that may come again), each
-also `| None`. Anything else is refused when the command is registered.
+A parameter with `Option`, or with a default and no `Argument`, is an option; any other is an argument, which is optional
+when it has a default. Options may appear anywhere, as `--name value`, `--name=value`, `-n value` or `-nvalue`; `--` ends
+them. Types: str, int, float, Path, bool (a switch; `--x/--no-x` names both ways), list[str] (a repeatable option), each
+also `| None`. Any other type raises TypeError when the command is registered.
 
-Why not a library: what `typer` imports costs 130 ms of CPU, three times what publishing a message does, and scripts call
-these commands in loops. Out of scope on purpose: prompts, environment variables, nested values, abbreviations.
+This is not a library because importing `typer` costs 130 ms of CPU, three times as much as publishing a message, and
+scripts call these commands in loops. Out of scope on purpose: prompts, environment variables, nested values, abbreviations.
 """
 
 import inspect
@@ -27,11 +27,11 @@ from headwater.errors import ConfigError
 Function = TypeVar("Function", bound=Callable[..., object])
 
 HELP = ("--help", "-h")
-_HELP_WIDTH = 34  # columns of the names in a help
+_HELP_WIDTH = 34  # columns for names in a help text
 
 
 class Exit(Exception):
-    """Ends a command with the exit status `code`; what there is to say has been said."""
+    """Ends a command with the exit status `code`; all output has been printed already."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -39,7 +39,7 @@ class Exit(Exception):
 
 
 class UsageError(ConfigError):
-    """The words do not fit the command. `path` names it, such as `headwater kv get`."""
+    """The words do not match the command; `path` is its full name, such as `headwater kv get`."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class UsageError(ConfigError):
 
 
 class Marker(NamedTuple):
-    """What an annotation says of a parameter beside its type. `min`: the least number that is taken."""
+    """The metadata of a parameter's annotation. `min`: the least allowed number."""
 
     is_option: bool
     names: tuple[str, ...]
@@ -57,17 +57,17 @@ class Marker(NamedTuple):
 
 
 def Option(*names: str, help: str = "", min: int | None = None, metavar: str = "") -> Marker:
-    """An option under these names; `--x/--no-x` names a switch's two ways."""
+    """An option with these names; `--x/--no-x` names a switch and its negation."""
     return Marker(True, names, help, min, metavar)
 
 
 def Argument(*, help: str = "", min: int | None = None, metavar: str = "") -> Marker:
-    """An argument; `metavar` is its name in the help."""
+    """An argument; `metavar` is its name in the help text."""
     return Marker(False, (), help, min, metavar)
 
 
 class Parameter:
-    """One parameter of a command. `on`, `off`: the names of an option, and of the switch's other way."""
+    """One parameter of a command. `on`: the names of an option; `off`: the names of a switch's negation."""
 
     def __init__(self, name: str, annotation: Any, default: object) -> None:
         extras = getattr(annotation, "__metadata__", ())
@@ -85,7 +85,7 @@ class Parameter:
         self.off = [half for each in names for half in each.split("/")[1:]] if self.is_option else []
 
     def value_of(self, text: str, path: str) -> object:
-        """`text` as the parameter's type. Raises UsageError."""
+        """Convert `text` to the parameter's type. Raises UsageError."""
         shown = self.on[0] if self.is_option else self.metavar
         if self.kind in (str, Path):
             return self.kind(text)
@@ -100,7 +100,7 @@ class Parameter:
 
 
 def _kind(annotation: Any) -> tuple[Any, bool]:
-    """The type of one value, and whether there may be many. Raises TypeError for one that is not understood."""
+    """The type of one value, and whether the parameter is a list. Raises TypeError for an unsupported type."""
     if type(annotation) is UnionType:
         annotation = next(part for part in get_args(annotation) if part is not NoneType)
     many = get_origin(annotation) is list
@@ -112,7 +112,7 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
 
 
 class Command:
-    """One function and its parameters. `names` and `hidden` as they were registered."""
+    """One function and its parameters. `hidden`: left out of the help text."""
 
     def __init__(self, function: Callable[..., object], hidden: bool) -> None:
         self.function = function
@@ -122,11 +122,11 @@ class Command:
         self.parameters = [Parameter(one.name, one.annotation, one.default) for one in signature.parameters.values()]
 
     def options(self) -> list[str]:
-        """All names of options."""
+        """The names of all options."""
         return [name for each in self.parameters for name in (*each.on, *each.off)]
 
     def run(self, words: Sequence[str], path: str, epilog: str) -> object:
-        """Call the function with these words. Raises UsageError, and what the function raises."""
+        """Call the function with these words. Raises UsageError, and whatever the function raises."""
         values = self._read(list(words), path)
         if values is None:
             print(self._help(path, epilog))
@@ -134,7 +134,7 @@ class Command:
         return self.function(**values)
 
     def _read(self, words: list[str], path: str) -> dict[str, object] | None:
-        """The function's arguments by name, or None where help is wanted."""
+        """The function's arguments by name, or None when help is requested."""
         values: dict[str, object] = {}
         rest: list[str] = []
         while words:
@@ -172,7 +172,7 @@ class Command:
             if equals and word.startswith("--"):
                 raise UsageError(path, f"Option '{name}' does not take a value.")
             values[one.name] = name in one.on
-            if equals:  # -rq is -r -q
+            if equals:  # -rq means -r -q
                 words.insert(0, f"-{text}")
             return
         if not equals:
@@ -199,14 +199,14 @@ class Command:
 
 
 class Commands:
-    """The commands of a verb by their names, or one command that is the verb itself (registered without a name)."""
+    """The commands of a verb by name; a command registered without a name is the verb itself."""
 
     def __init__(self, help: str) -> None:
         self.help = help
         self.commands: dict[str, Command | Commands] = {}
 
     def command(self, name: str = "", *, hidden: bool = False) -> Callable[[Function], Function]:
-        """Registers a function. Hidden names work and are not listed."""
+        """Register a function. Hidden names work but are not listed."""
 
         def register(function: Function) -> Function:
             self.commands[name] = Command(function, hidden)
@@ -215,11 +215,11 @@ class Commands:
         return register
 
     def add(self, name: str, inner: "Commands") -> None:
-        """Registers the commands `inner` under a name of their own."""
+        """Register the group of commands `inner` under a name."""
         self.commands[name] = inner
 
     def run(self, words: Sequence[str], path: str, epilog: str) -> object:
-        """Run the command that the first word names; returns what its function does. Raises UsageError and Exit."""
+        """Run the command named by the first word; returns what its function returns. Raises UsageError and Exit."""
         if "" in self.commands:
             return self.commands[""].run(words, path, epilog)
         if not words or words[0] in HELP:
@@ -232,7 +232,7 @@ class Commands:
         return found.run(words[1:], f"{path} {words[0]}", epilog)
 
     def listed(self) -> list[str]:
-        """The names that a help lists."""
+        """The names listed in the help text."""
         return sorted(
             name for name, one in self.commands.items() if name and not (isinstance(one, Command) and one.hidden)
         )

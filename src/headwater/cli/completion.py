@@ -4,8 +4,8 @@
     headwater completion fish > ~/.config/fish/completions/headwater.fish
     headwater completion zsh >> ~/.zshrc
 
-The script holds all words, made from the same table and signatures as the help, so a TAB starts no Python. Make it anew
-after an update.
+The script contains all words, taken from the same tables and signatures as the help, so that TAB starts no Python. Generate
+it again after an update.
 """
 
 import sys
@@ -32,7 +32,7 @@ APPS = {
     "trace": "nats_trace:trace_app",
     "traffic": "nats_watch:traffic_app",
 }
-"""Where the commands of a verb are: what the functions' signatures say is what is completed."""
+"""The modules with the commands of each verb; completions come from the signatures of their functions."""
 
 BASH = """_headwater() {
   local cur=${COMP_WORDS[COMP_CWORD]} at=1 word verb= command=

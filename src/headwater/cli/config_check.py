@@ -1,9 +1,10 @@
-"""`headwater config check FILE`: what is wrong with a configuration file, all of it, without starting anything.
+"""`headwater config check FILE`: report all errors in a configuration file, without starting anything.
 
-Certificates, keys and credentials are read, the packages are looked for that its listeners and users need, and the places
-of the store, the log, the process id and the ports are looked at; nothing is written. Not tried: ports, names of hosts, what
-is in the store, whether a store that is not there yet can be made. Also says which fields change nothing here. The exit
-status is 0 for a file that `headwater serve -c` takes, else 1; with --strict a warning counts as well.
+Certificates, keys and credentials are read; the packages required by its listeners and users are looked up; the paths of
+the store, the log, the pid file and the ports file are checked for write access. Nothing is written. Not checked: ports,
+host names, the contents of the store, and whether a missing store can be created. Fields without effect here are reported
+as warnings. The exit status is 0 for a file that `headwater serve -c` accepts, else 1; with --strict warnings count as
+errors.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
 
 
 def check(path: str, strict: bool = False) -> int:
-    """Check one file; remarks go to stderr, one a line. Returns the exit status."""
+    """Check one file; messages go to stderr, one per line. Returns the exit status."""
     try:
         draft = load(path, read_file, os.environ)
         config: ServerConfig = draft.finish()
@@ -46,8 +47,8 @@ def check(path: str, strict: bool = False) -> int:
 
 
 def would_start(config: ServerConfig) -> None:
-    """Do what a start does before it binds a port. Raises ConfigError for certificates and users that cannot be used,
-    EnvironmentProblem for a package that is not installed."""
+    """Do everything that a start does before it binds a port. Raises ConfigError for unusable certificates or users,
+    EnvironmentProblem for a missing package."""
     from headwater.exchange.auth.gate import Gate
     from headwater.exchange.listeners import tls_settings, websocket_links
 
@@ -69,7 +70,7 @@ def would_start(config: ServerConfig) -> None:
 
 
 def would_write(config: ServerConfig) -> None:
-    """Raises ConfigError for a place where a start could not write."""
+    """Raises ConfigError for a path that a start could not write to."""
     for what, path in (("log file", config.logging.file), ("pid_file", config.pid_file)):
         if path:
             place = Path(path)

@@ -1,4 +1,4 @@
-"""The connection options of the `nats` tool, which stand anywhere on the line: before the verb, between, behind."""
+"""The connection options of the `nats` tool, which may appear anywhere on the line."""
 
 WITH_VALUE = {
     "-s": "servers",
@@ -18,11 +18,11 @@ WITH_VALUE = {
     "--js-domain": "domain",
 }
 WITHOUT_VALUE = {"--tlsfirst": "tls_first", "--json": "json", "-j": "json"}
-"""Flags and the names of what they set; those of `ClientOptions`, the session's `json` and `timeout`, JetStream's domain."""
+"""Flags and what they set: fields of `ClientOptions`, the session's `json` and `timeout`, or JetStream's domain."""
 
 
 def verb_first(words: list[str]) -> list[str]:
-    """The words with leading connection options moved behind the verb: `-s URL pub x` is `pub -s URL x`."""
+    """Move leading connection options after the verb: `-s URL pub x` becomes `pub -s URL x`."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
         flag, equals, _ = words[at].partition("=")

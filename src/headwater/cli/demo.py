@@ -1,10 +1,11 @@
-"""`headwater demo`: the main job on one machine. Real events, through a broker and a durable stream, into Spark tables.
+"""`headwater demo`: the main job on one machine. Real events go through a broker and a durable stream into Spark tables.
 
     events ─CloudEvents, binary mode─▶ our client ─TCP─▶ broker ─▶ stream EVENTS ─▶ Spark ─▶ bronze, silver, rejects, gold
 
-Every step may be killed at any moment and run again. The publisher starts over, and the stream drops what it has
-(`Nats-Msg-Id`, with a window that never ends); the tables go on from Spark's checkpoint. What comes out is each event
-once. The steps run alone, too: `--step publish` and `--step tables`, with `--server` against any NATS server.
+Every step may be killed at any moment and run again. The publisher starts over, and the stream drops the duplicates
+(`Nats-Msg-Id`, with a window that never ends); the tables continue from Spark's checkpoint. Each event appears exactly once
+in the result. The steps can run separately, too: `--step publish` and `--step tables`, with `--server` against any NATS
+server.
 """
 
 import argparse
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
     from headwater.spark.run import Progress as TableProgress
 
 STREAM = "EVENTS"
-NEVER = 100 * 365 * 86_400  # seconds; the demo may be run again next year and must add nothing
-WINDOW = 1024  # publishes in flight: one fdatasync then serves hundreds of them
-BATCH = 5_000  # rows of a micro-batch: small enough that the progress bar moves
-GOLD_ROWS = 12  # shown on the terminal; the file has all
-BAR_MONTHS, BAR_WIDTH = 24, 50  # of the chart on the terminal
-LINE_SECONDS = 2.0  # between two lines about one step where there is no terminal
+NEVER = 100 * 365 * 86_400  # seconds; a second run next year must not add anything, either
+WINDOW = 1024  # publishes in flight, so that one fdatasync covers hundreds of them
+BATCH = 5_000  # rows per micro-batch, small enough that the progress bar moves
+GOLD_ROWS = 12  # shown on the terminal; the file has all of them
+BAR_MONTHS, BAR_WIDTH = 24, 50  # of the chart on the terminal, in months and columns
+LINE_SECONDS = 2.0  # between two progress lines for one step without a terminal
 GOLD_COLUMNS = ("source", "month", "events", "authors", "files", "lines_added", "lines_deleted")
 
 
 class Published(NamedTuple):
-    """What the publishing step did: events read, of which the stream had so many already, and lines that were none."""
+    """The result of the publishing step: events read, how many of them the stream already had, and lines refused."""
 
     events: int
     duplicates: int
@@ -66,7 +67,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Run the demo; 0 when every event that went in came out. Raises HeadwaterError for what it foresees."""
+    """Run the demo; returns 0 when every event reached the tables. Raises HeadwaterError."""
     arguments = parse_arguments(argv)
     console = Console(stderr=True)
     with locked(arguments.dir / ("demo.lock" if arguments.step == "all" else f"{arguments.step}.lock")):
@@ -104,7 +105,7 @@ async def _steps(arguments: argparse.Namespace, server: str, console: Console) -
 
 
 def open_events(path: Path | None) -> tuple[str, Iterable[bytes]]:
-    """Name and lines of the input."""
+    """The name and lines of the input."""
     if path is None:
         return "git history", list(git_history(Path.cwd()))
     return path.name, read_lines(path)
@@ -145,13 +146,13 @@ async def publish(path: Path | None, server: str, console: Console) -> Published
 
 
 async def _stored(server: str) -> int:
-    """How many messages the stream holds."""
+    """The number of messages in the stream."""
     async with await connect(server, name="headwater-demo") as client:
         return (await client.jetstream().stream_info(STREAM)).state.messages
 
 
 def _backlog(stored: int, tables: Path) -> Callable[[int], int]:
-    """How much of `stored` is unread once this run has taken some: what earlier runs took is in bronze."""
+    """Returns how many of `stored` are unread after this run has read `through`; bronze has those of earlier runs."""
     from headwater.spark.tables import count_rows
 
     before = count_rows(tables / "bronze")
@@ -167,7 +168,7 @@ def _rules(tables: Path, batch: int) -> dict[str, int]:
 async def make_tables(
     server: str, root: Path, console: Console, expected: int, history: RunHistory
 ) -> "PipelineCounts":
-    """Run the Spark pipeline over all that the stream holds; `history` gets its steps."""
+    """Run the Spark pipeline over the whole stream; `history` records its steps."""
     return await asyncio.to_thread(_make_tables, server, root, console, expected, history)
 
 
@@ -200,7 +201,7 @@ def _make_tables(server: str, root: Path, console: Console, expected: int, histo
 
 
 def show(root: Path, counts: "PipelineCounts") -> None:
-    """Print the gold table, where everything is, and how many events each step took in and gave out."""
+    """Print the gold table, the locations of all tables, and how many events each step read and wrote."""
     import pyarrow.parquet as pq
 
     console = Console()
@@ -225,7 +226,7 @@ def show(root: Path, counts: "PipelineCounts") -> None:
 
 
 def gold_bars(root: Path) -> Table:
-    """Events by month as bars, the last BAR_MONTHS."""
+    """Events per month as bars, for the last BAR_MONTHS."""
     from headwater.cli.run_report import events_by_month
 
     months, series = events_by_month(root)
@@ -238,7 +239,7 @@ def gold_bars(root: Path) -> Table:
 
 
 def _report(path: Path, tables: Path, history: RunHistory, counts: "PipelineCounts") -> None:
-    """Write the page with charts, and say where; without the package for charts, say what is missing."""
+    """Write the page with charts and print its path, or print the reason why it was not written."""
     from headwater.cli.run_report import write_report
 
     console = Console(soft_wrap=True)
@@ -252,7 +253,7 @@ def _report(path: Path, tables: Path, history: RunHistory, counts: "PipelineCoun
 
 @contextmanager
 def bars(console: Console) -> Iterator[Progress]:
-    """Progress bars on a terminal; elsewhere a line now and then, and one for each finished step."""
+    """Progress bars on a terminal; otherwise an occasional line, and one for each finished step."""
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     if sys.stderr.isatty():
         with Progress(*columns, console=console) as progress:
@@ -262,7 +263,7 @@ def bars(console: Console) -> Iterator[Progress]:
 
 
 class LineProgress(Progress):
-    """Progress for a pipe or a log: a line each LINE_SECONDS at most, and one when a step is done. Draws nothing."""
+    """Progress for a pipe or a log: at most one line per LINE_SECONDS, and one when a step is done. Draws nothing."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         super().__init__(console=console, disable=True)
@@ -270,7 +271,7 @@ class LineProgress(Progress):
         self._said: dict[TaskID, tuple[float, float]] = {}
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Change a task, and print how far it is."""
+        """Update a task, and print its progress when it is due."""
         super().update(task_id, **fields)
         task = next(each for each in self.tasks if each.id == task_id)
         at, said = self._said.get(task_id, (float("-inf"), -1.0))

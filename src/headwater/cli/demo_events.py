@@ -1,13 +1,13 @@
-"""Where the demo's events come from: the git history of a checkout, or any file of JSON lines; both as CloudEvents.
+"""Sources of the demo's events: the git history of a checkout, or a file of JSON lines; both are read as CloudEvents.
 
-An event's `source` and `id` are functions of its content alone, so that reading the same input again gives the same
-events: that is what lets a stream drop them when the demo runs a second time, or was killed half-way.
+An event's `source` and `id` depend on its content alone, so that reading the same input again gives the same events. This
+lets a stream drop the duplicates when the demo runs a second time, or was killed half-way.
 
     commit   {"repo", "sha", ...}   source /<repo>        id <sha>            type dev.headwater.demo.commit
     other    any JSON object        source /<file name>   id <its own id>     type dev.headwater.demo.event
                                                           or its digest
 
-A line that is no JSON object is no event: it is counted and named, and the rest goes on.
+A line that is not a JSON object is counted, the first one is reported, and reading continues.
 """
 
 import gzip
@@ -30,12 +30,12 @@ EVENT = "dev.headwater.demo.event"
 SUBJECTS = "events.>"
 
 _NOT_IN_TOKEN = re.compile(r"[\s.*>\x00-\x1f]+")
-_FORMAT = "%x1e%H%x1f%aI%x1f%cI%x1f%ae%x1f%s"  # record and unit separators: no subject line has them
+_FORMAT = "%x1e%H%x1f%aI%x1f%cI%x1f%ae%x1f%s"  # record and unit separators, which no subject line contains
 _GIT_SECONDS = 120
 
 
 class EventLines:
-    """Reads lines into events. `refused` counts the lines that are no JSON objects, `first_refusal` says why."""
+    """Converts lines to events. `refused` counts lines that are not valid events; `first_refusal` is the first error."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class EventLines:
         self._digests: Counter[str] = Counter()
 
     def events(self, lines: Iterable[bytes]) -> Iterator[tuple[str, CloudEvent]]:
-        """NATS subject and event of each line; blank lines are passed over."""
+        """The NATS subject and the event of each line; blank lines are skipped."""
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -63,7 +63,7 @@ class EventLines:
             kind, source, identity, time = EVENT, self.name, self._identity(found, line), found.get("time")
         event = CloudEvent(
             id=identity,
-            source="/" + quote(source),  # a URI reference, whatever the folder or file is called
+            source="/" + quote(source),  # a valid URI reference for any folder or file name
             type=kind,
             time=time if isinstance(time, str) else None,
             datacontenttype="application/json",
@@ -76,7 +76,7 @@ class EventLines:
         if isinstance(own, str | int) and not isinstance(own, bool) and str(own):
             return str(own)
         digest = hashlib.sha256(line).hexdigest()[:32]
-        # Two equal lines are two events; which of them is which does not matter.
+        # Two equal lines are two events; their order does not matter.
         self._digests[digest] += 1
         return digest if self._digests[digest] == 1 else f"{digest}-{self._digests[digest]}"
 
@@ -94,9 +94,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def git_history(checkout: Path) -> Iterator[bytes]:
-    """One JSON line per commit of a checkout, oldest first, in the shape of a commit event. Authors are digests.
-
-    Raises EnvironmentProblem when there is no git or no history.
+    """One JSON line per commit of a checkout, oldest first, in the form of a commit event; authors are digests. Raises
+    EnvironmentProblem without git or without a history.
     """
     command = ["git", "-C", str(checkout), "log", "--reverse", "--numstat", f"--format={_FORMAT}"]
     try:
@@ -122,7 +121,7 @@ def git_history(checkout: Path) -> Iterator[bytes]:
 
 
 def _changed(line: str) -> dict[str, object]:
-    """`<added>\\t<deleted>\\t<path>` of --numstat; binary files have dashes for numbers."""
+    """Parse `<added>\\t<deleted>\\t<path>` of --numstat; binary files have dashes instead of numbers."""
     added, deleted, path = line.split("\t")
     return {
         "path": path,

@@ -1,12 +1,12 @@
-"""`headwater dev --nodes 3`: a cluster of brokers in this process, to try things out on.
+"""`headwater dev --nodes 3`: a cluster of brokers in this process, for experiments.
 
     dev1  nats://127.0.0.1:4222  peers dev2, dev3
     dev2  nats://127.0.0.1:4223  peers dev1, dev3
     dev3  nats://127.0.0.1:4224  peers dev1, dev2
     3 nodes know each other after 9 ms; Ctrl-C stops them
 
-All but the first know the address of the first alone, and the mesh forms by gossip, as it does between machines. Only
-loopback is listened on. All nodes share one core: for speed there is `headwater serve --workers`.
+All nodes but the first only know the first one's address, and the mesh forms by gossip, as it does between machines. They
+listen on loopback only, and share one core: for speed use `headwater serve --workers`.
 """
 
 import argparse
@@ -26,11 +26,11 @@ HOST = "127.0.0.1"
 MOST_NODES = (
     32  # 496 routes in one process; gossip grows with the cube: 64 took 50 s on a loaded machine where 32 took 5 s
 )
-PATIENCE = 30.0  # seconds; three nodes need some 10 ms
+PATIENCE = 30.0  # seconds; three nodes need about 10 ms
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
-    """The command line of `headwater dev`. Raises ConfigError for numbers that make no cluster."""
+    """The command line of `headwater dev`. Raises ConfigError for a number of nodes out of range."""
     parser = argparse.ArgumentParser(prog="headwater dev", description="A local cluster, until Ctrl-C.")
     add = parser.add_argument
     add("--nodes", type=int, default=3, help="how many brokers (default: 3)")
@@ -52,7 +52,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Run the cluster until SIGINT or SIGTERM; 0 then. Raises HeadwaterError when it cannot start."""
+    """Run the cluster until SIGINT or SIGTERM; returns 0. Raises HeadwaterError when it cannot start."""
     arguments = parse_arguments(argv)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(arguments))
@@ -95,7 +95,7 @@ async def _form(nodes: list[Broker]) -> None:
 
 
 def _show(nodes: list[Broker], seconds: float) -> None:
-    names = {node.server_id: node.options.server_name for node in nodes}  # v1 does not say them
+    names = {node.server_id: node.options.server_name for node in nodes}  # protocol v1 does not send server names
     for node in nodes:
         print(_line(node, names))
     who = f"{len(nodes)} nodes know each other" if len(nodes) > 1 else "1 node runs"
@@ -103,7 +103,7 @@ def _show(nodes: list[Broker], seconds: float) -> None:
 
 
 def _node(arguments: argparse.Namespace, others: list[Broker]) -> Broker:
-    """The next node; `others` run already."""
+    """The next node; `others` are running already."""
     routes = (f"nats-route://{HOST}:{_cluster(others[0]).port}",) if others else ()
     store = arguments.store if not others else None
     return Broker(

@@ -1,4 +1,4 @@
-"""One process at a time in a directory, by a lock that the kernel drops when its holder is killed."""
+"""Allow one process at a time in a directory, with a lock that the kernel releases when its holder dies."""
 
 import fcntl
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from headwater.errors import EnvironmentProblem
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, made with its parents. Raises EnvironmentProblem when another process holds it."""
+    """Hold the lock file `path`, created with its parents. Raises EnvironmentProblem when another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         try:

@@ -1,8 +1,8 @@
-"""`headwater doctor`: what this machine has of what Headwater can use, and what is missing for what.
+"""`headwater doctor`: which optional parts are available on this machine, and what the missing ones are needed for.
 
-A finding is a fact with an optional remark; only a finding that makes a part of Headwater impossible counts as a
-problem and turns the exit status to 1. Nothing is changed, except for one file that is written, synced and removed
-again to time the disk (`--dir`).
+A finding is a fact with an optional remark. Only a finding that makes some part of Headwater unusable is a problem and sets
+the exit status to 1. Nothing is changed, except for one file that is written, synced and removed to time the disk
+(`--dir`).
 """
 
 import argparse
@@ -21,8 +21,8 @@ from typing import NamedTuple
 import headwater
 from headwater.errors import EnvironmentProblem
 
-SYNCS = 20  # enough for a median; 20 fsyncs of a slow disk are still under a second
-ENOUGH_FILES = 4096  # descriptors: a broker uses one per connection and two per segment
+SYNCS = 20  # enough for a median; 20 fsyncs take less than a second even on a slow disk
+ENOUGH_FILES = 4096  # descriptors: a broker needs one per connection and two per segment
 CLIENT_PORT = 4222
 
 OPTIONAL = {
@@ -36,14 +36,14 @@ OPTIONAL = {
     "rich": "tables and progress of the commands of a client; extra cli",
     "pyarrow": "needed by spark only; extra spark",
 }
-"""What is used where it is installed, and for what."""
+"""Optional packages, and their uses."""
 
 CONNECT = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard", "pandas", "pyyaml")
-"""What pyspark needs for Spark Connect, and for declarative pipelines, which run through it."""
+"""Packages that pyspark needs for Spark Connect, and for declarative pipelines, which run through it."""
 
 
 class Finding(NamedTuple):
-    """One line of the report. `remark` says what a value means or what would better it."""
+    """One line of the report. `remark` explains the value, or how to improve it."""
 
     name: str
     value: str
@@ -56,7 +56,7 @@ class Finding(NamedTuple):
 
 
 def main(argv: list[str]) -> int:
-    """Print the report; exit status 1 when a part of Headwater cannot work here."""
+    """Print the report; returns 1 when a part of Headwater cannot work here."""
     parser = argparse.ArgumentParser(prog="headwater doctor", description="What this machine has.")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
     parser.add_argument(
@@ -95,7 +95,7 @@ def examine(directory: Path) -> Iterator[Finding]:
 
 
 def distribution(name: str, purpose: str, needed: bool = False) -> Finding:
-    """Whether a package is installed, by its metadata: importing pyspark to learn its version takes a second."""
+    """Whether a package is installed, from its metadata: importing pyspark for its version would take a second."""
     try:
         return Finding(name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
@@ -103,7 +103,7 @@ def distribution(name: str, purpose: str, needed: bool = False) -> Finding:
 
 
 def spark() -> Finding:
-    """Whether the pyspark that is there will do; it is not imported."""
+    """Whether the installed pyspark is recent enough; it is not imported."""
     name = "pyspark"
     try:
         version = importlib.metadata.version(name)
@@ -117,7 +117,7 @@ def spark() -> Finding:
 
 
 def spark_connect() -> Finding:
-    """What Spark Connect and spark-pipelines lack."""
+    """The packages that Spark Connect and spark-pipelines lack."""
     name = "spark connect"
     missing = [package for package in CONNECT if not distribution(package, "").installed]
     if missing:
@@ -126,7 +126,7 @@ def spark_connect() -> Finding:
 
 
 def java() -> Finding:
-    """The Java that Spark would be given."""
+    """The Java that Spark would use."""
     from headwater.spark.java import java_home
 
     try:
@@ -136,7 +136,7 @@ def java() -> Finding:
 
 
 def open_files() -> Finding:
-    """The limit on open descriptors, which is the limit on connections."""
+    """The limit on open descriptors, which limits the number of connections."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -145,7 +145,7 @@ def open_files() -> Finding:
 
 
 def client_port(port: int = CLIENT_PORT) -> Finding:
-    """Whether the port that clients expect is free on this machine."""
+    """Whether the default client port is free on this machine."""
     import socket
 
     name = f"port {port}"
@@ -157,7 +157,8 @@ def client_port(port: int = CLIENT_PORT) -> Finding:
 
 
 def sync_time(directory: Path, clock: Callable[[], float] = time.perf_counter) -> Finding:
-    """The median time to make one 4 KiB batch durable: with sync = always, what a lone publisher waits per message."""
+    """The median time to make one 4 KiB batch durable: with sync = always, a single publisher waits this long per
+    message."""
     name = "fdatasync"
     sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
     times = []

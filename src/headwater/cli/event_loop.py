@@ -1,5 +1,5 @@
-"""Which event loop the command line runs on: where there is epoll the one that reads from links itself, else uvloop where
-it is installed, else asyncio's own.
+"""The event loop of the command line: with epoll, the one that reads from links itself; else uvloop if it is installed;
+else asyncio's own.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """For `asyncio.Runner(loop_factory=...)`; None stands for asyncio's own."""
+    """For `asyncio.Runner(loop_factory=...)`; None means asyncio's own loop."""
     if hasattr(select, "epoll"):
         from headwater.net.direct_loop import DirectLoop
 

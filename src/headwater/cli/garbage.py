@@ -1,11 +1,11 @@
-"""Keeps the garbage collections of a server short, however many clients and subjects it holds.
+"""Keeps a server's garbage collections short, however many clients and subjects it holds.
 
-Python's collector walks all that has survived earlier collections again whenever a quarter as much has been added. With
-10,000 clients and a million keys that is a quarter of a second of CPU in which no client is served (measured). Here a
-collection of the oldest generation comes after some 20,000 new objects and takes a few milliseconds; what survives is
-taken out of the collector's sight (`gc.freeze`). It is still freed when no reference is left; only cycles stay. For their
-sake everything is collected again when there are GROWTH times as many objects, cycles among them, as after the last such
-collection, or RARE_GROWTH times where that one found next to no garbage.
+Python's collector traverses all long-lived objects again whenever their number has grown by a quarter. With 10,000 clients
+and a million keys this takes a quarter of a second of CPU, during which no client is served (measured). Under this policy a
+collection of the oldest generation follows about 20,000 new objects and takes a few milliseconds; the survivors are then
+hidden from the collector (`gc.freeze`). They are still freed when their last reference goes; only cycles stay. To free
+those, everything is collected again once there are GROWTH times as many objects as after the last such collection, or
+RARE_GROWTH times as many if that one found next to no garbage.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from typing import Self
 
 logger = logging.getLogger(__name__)
 
-THRESHOLDS = (700, 10, 3)  # the first two are Python's; the third counts collections of the second generation
-FROZEN_AT_ONCE = 700 * 11 * 4  # objects between two collections of the oldest generation, at most
+THRESHOLDS = (700, 10, 3)  # the first two are Python's defaults; the third counts collections of the second generation
+FROZEN_AT_ONCE = 700 * 11 * 4  # the most objects between two collections of the oldest generation
 OLDEST = 2
 GROWTH, RARE_GROWTH = 2, 4
-NEXT_TO_NONE = 0.01  # of what is alive
+NEXT_TO_NONE = 0.01  # of the objects that are alive
 
 
 class GarbagePolicy:
-    """For the time in which it is entered, in the event loop; what is alive at the start is frozen, collections are on."""
+    """Applies while it is entered, in the event loop; on entry, all live objects are frozen and collection is enabled."""
 
     def __init__(self) -> None:
         self.full_collections = 0
-        self._frozen = 0  # objects, at most: those that are freed one by one are not seen
-        self._limit = 0  # at which everything is collected
+        self._frozen = 0  # an upper bound of frozen objects: those freed one by one are not subtracted
+        self._limit = 0  # number of frozen objects at which everything is collected
         self._before = gc.get_threshold()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._asked = False  # a full collection is about to come
+        self._asked = False  # whether a full collection is scheduled
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -50,8 +50,8 @@ class GarbagePolicy:
         gc.set_threshold(*self._before)
 
     def _freeze(self, growth: int) -> int:
-        """All that is alive. The collection of nothing behind it tells the collector that it holds nothing old: it would
-        wait for a quarter of what was frozen. Returns how many objects there are."""
+        """Freeze all live objects, and return their number. The empty collection afterwards makes the collector count no
+        long-lived objects; otherwise it would wait until their number has grown by a quarter."""
         gc.freeze()
         gc.collect()
         self._frozen = gc.get_freeze_count()
@@ -65,12 +65,12 @@ class GarbagePolicy:
         self._frozen += FROZEN_AT_ONCE
         if self._frozen > self._limit and not self._asked:
             self._frozen = gc.get_freeze_count()  # takes a few milliseconds
-            if self._frozen > self._limit:  # not from in here: a collection cannot begin in another
+            if self._frozen > self._limit:  # scheduled, because a collection cannot start within another
                 self._asked = True
                 self._loop.call_soon_threadsafe(self.collect_all)
 
     def collect_all(self) -> None:
-        """Also what was frozen."""
+        """Collect everything, including frozen objects."""
         self._asked = False
         if self._loop is None:
             return

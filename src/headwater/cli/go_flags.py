@@ -1,6 +1,6 @@
-"""Command lines as Go programs read them: one or two dashes, `-p 4222` or `-p=4222`, switches alone or as `-js=false`.
+"""Parse command lines as Go programs do: one or two dashes, `-p 4222` or `-p=4222`, switches alone or as `-js=false`.
 
-The first word without a dash ends the flags, and so does `--`. A flag may come again; the last one counts.
+The first word without a dash ends the flags, and so does `--`. A flag may be repeated; its last value counts.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
 
 class Kind(Enum):
-    """What a flag takes."""
+    """The type of a flag's value."""
 
     SWITCH = "switch"
     NUMBER = "number"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class Flag(NamedTuple):
-    """One flag: its names, `to` what it sets, and the words of the help. `value`: the help's name for what it takes."""
+    """One flag: its names, the setting `to` that it changes, its help text, and `value`, its value's name there."""
 
     names: tuple[str, ...]
     to: str
@@ -35,7 +35,7 @@ Value = bool | int | str
 
 
 def parse(arguments: list[str], flags: tuple[Flag, ...]) -> tuple[dict[str, Value], list[str]]:
-    """The values by what they set, and the words behind the flags. Raises ConfigError."""
+    """The values by setting, and the words after the flags. Raises ConfigError."""
     known = {name: flag for flag in flags for name in flag.names}
     values: dict[str, Value] = {}
     rest = list(arguments)

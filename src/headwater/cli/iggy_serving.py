@@ -1,11 +1,11 @@
-"""The flags of `headwater serve` for Iggy clients, read into `IggyOptions`.
+"""The flags of `headwater serve` for Iggy clients, converted to `IggyOptions`.
 
     --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT  --iggy-websocket HOST:PORT
     --iggy-seed HOST:PORT  --iggy-seed-http HOST:PORT
     --iggy-unique-ids SECONDS  --iggy-verify
 
-The first user is upstream's, `iggy`/`iggy`, or what its variables IGGY_ROOT_USERNAME and IGGY_ROOT_PASSWORD say when the
-folder is new. What a broker does with the options: `server/faces/iggy.py`.
+The first user is upstream's default, `iggy`/`iggy`, or the value of IGGY_ROOT_USERNAME and IGGY_ROOT_PASSWORD when the
+store is created. `server/faces/iggy.py` uses the options.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _FLAGS = {
 
 
 def read(flags: Mapping[str, Value], environment: Mapping[str, str]) -> IggyOptions | None:
-    """What the flags ask for; None when no listener is wanted. Raises ConfigError."""
+    """The options of these flags; None when no listener is requested. Raises ConfigError."""
     unique_ids = flags.get("iggy_unique_ids", 0)
     if isinstance(unique_ids, int) and unique_ids < 0:
         raise ConfigError("--iggy-unique-ids takes seconds, 0 or more", value=unique_ids, limit=0)

@@ -1,8 +1,8 @@
-"""`headwater log inspect|verify|repair DIR`: what is in the logs of a store directory, whether it is whole, and mending it.
+"""`headwater log inspect|verify|repair DIR`: show, check and repair the logs of a store directory.
 
-DIR is one log or anything above it, a store directory for instance. `inspect` and `verify` read and change nothing, and may
-look at a log that a broker has open (its last batch may then be in motion), or at one on a read-only mount. `repair` needs
-the log for itself.
+DIR is one log or any directory above it, such as a store directory. `inspect` and `verify` only read, so they also work on
+a log that a broker has open (its last batch may be incomplete) or one on a read-only mount. `repair` requires exclusive use
+of the log.
 
 Exit status: 0 when all is well, 1 when something is damaged or lost, 2 for a wrong command line.
 """
@@ -22,7 +22,7 @@ from headwater.streams.segment import base_offset_of
 
 
 def main(argv: list[str]) -> int:
-    """Do one of the three to every log under a directory."""
+    """Apply one of the three commands to every log under a directory."""
     parser = argparse.ArgumentParser(
         prog="headwater log", description="Look at the logs under a directory, check them, mend them."
     )
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
 
 
 def find_logs(directory: Path) -> list[Path]:
-    """Every directory that holds a log, this one or below it, in the order of their paths."""
+    """Every directory that holds a log, from `directory` down, sorted by path."""
     found = []
     for folder, _, names in os.walk(directory):
         if any(name.startswith(STATE_DOCUMENT) or base_offset_of(name) is not None for name in names):
@@ -55,7 +55,7 @@ def find_logs(directory: Path) -> list[Path]:
 
 
 def describe(found: Survey, *, full: bool) -> dict[str, object]:
-    """What a survey found, for people and for programs."""
+    """The result of a survey, for people and programs. `full`: with a list of segments."""
     report: dict[str, object] = {
         "start_offset": found.start_offset,
         "next_offset": found.decision.next_offset,

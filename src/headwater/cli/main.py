@@ -1,8 +1,8 @@
 """The `headwater` command: the first word chooses a verb, and only what that verb needs is imported.
 
-A verb is a row of VERBS: where its function is (`module:function`), and what it is for. The function takes the words
-behind the verb and returns the exit status. There is no framework in between: `serve` has to accept connections within
-150 ms, and a command-line library alone costs more than that to import. A verb may use one behind its own door.
+A verb is a row of VERBS: its function (`module:function`) and its meaning. The function takes the words after the verb and
+returns the exit status. No framework is used here: `serve` has to accept connections within 150 ms, and importing a
+command-line library alone takes longer. A verb may import one for itself.
 """
 
 import gc
@@ -16,8 +16,8 @@ from headwater.cli.asyncio_import import import_asyncio
 from headwater.cli.connection_flags import verb_first
 from headwater.errors import HeadwaterError
 
-INTERRUPTED = 130  # what shells report of a program that SIGINT has ended
-PIPE_CLOSED = 141  # and of one that SIGPIPE has ended
+INTERRUPTED = 130  # the status that shells report after SIGINT
+PIPE_CLOSED = 141  # and after SIGPIPE
 
 
 class Verb(NamedTuple):
@@ -78,7 +78,7 @@ VERBS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb; returns the exit status: 2 for a wrong command line, 1 for an error that Headwater foresees."""
+    """Run one verb; returns the exit status: 2 for a wrong command line, 1 for a HeadwaterError."""
     arguments = verb_first(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage())
@@ -91,11 +91,11 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status: int = _function(verb)(arguments[1:])
         sys.stdout.flush()
-    except BrokenPipeError:  # `headwater stream ls | head`: the reader has enough
+    except BrokenPipeError:  # `headwater stream ls | head`: the reader has closed the pipe
         _forget_stdout()
         return PIPE_CLOSED
-    except KeyboardInterrupt:  # before the verb has a handler of its own, or it needs none
-        return 0 if name == "serve" else INTERRUPTED  # a server that was told to stop has stopped
+    except KeyboardInterrupt:  # before the verb installs a handler, or when it has none
+        return 0 if name == "serve" else INTERRUPTED  # a server stopped by SIGINT has ended normally
     except HeadwaterError as error:
         print(_as_json(error) if is_json(arguments) else f"headwater {name}: {error}", file=sys.stderr)
         return 1
@@ -110,13 +110,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def is_json(arguments: list[str]) -> bool:
-    """Whether the command line wants JSON."""
+    """Whether the command line requests JSON."""
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in before or "-j" in before
 
 
 def _as_json(error: HeadwaterError) -> str:
-    """An error as one line of JSON: its kind, its sentence, what to do next, and the numbers of JetStream's errors."""
+    """An error as one line of JSON: its type, message, hint, whether it is retriable, and the numbers of JetStream's
+    errors."""
     import json
 
     document: dict[str, object] = {"type": type(error).__name__, "message": error.message, "retriable": error.retriable}
@@ -125,19 +126,18 @@ def _as_json(error: HeadwaterError) -> str:
 
 
 def _forget_stdout() -> None:
-    """What is still in its buffer goes nowhere, and quietly, when the interpreter ends."""
+    """Discard what is still buffered, so that the interpreter reports no error when it exits."""
     import os
 
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # there is no such file in some embeddings
+    except (OSError, ValueError):  # some embeddings have no such file
         sys.stdout = None
 
 
 def _leave(status: int) -> None:
-    """End this process, whose sockets and files are closed, at once: a script that saw the last link end may start another.
-
-    The interpreter would take 10 to 40 ms to forget its modules; nats-server is gone within one or two.
+    """End this process, whose sockets and files are closed, at once: a script that saw the last connection close may start
+    another server. Unloading modules would take the interpreter 10 to 40 ms; nats-server exits within one or two.
     """
     import logging
     import os
@@ -159,7 +159,7 @@ def _function(verb: Verb) -> Callable[[list[str]], int]:
     module, _, name = verb.target.partition(":")
     if module.startswith("headwater.cli.nats_"):
         import_asyncio()
-    gc.disable()  # what is imported stays: looking for garbage in it costs 3 ms of the 150 that `serve` has
+    gc.disable()  # imported objects stay alive: collecting garbage among them costs 3 ms of the 150 that `serve` has
     try:
         function: Callable[[list[str]], int] = getattr(import_module(module), name)
     finally:
@@ -168,7 +168,7 @@ def _function(verb: Verb) -> Callable[[list[str]], int]:
 
 
 def usage() -> str:
-    """The verbs, one a line."""
+    """The help text with one verb per line."""
     width = max(len(name) for name in VERBS)
     lines = [f"  {name:<{width}}  {verb.meaning}" for name, verb in VERBS.items()]
     return "\n".join(["usage: headwater VERB [arguments]; `headwater VERB --help` says more", "", *lines])

@@ -1,4 +1,4 @@
-"""`headwater stream backup|restore` and `headwater account …`, with the words and files of the `nats` tool."""
+"""`headwater stream backup|restore` and `headwater account …`, with the terms and files of the `nats` tool."""
 
 import sys
 import time
@@ -28,7 +28,7 @@ def account(arguments: list[str]) -> int:
 
 
 class _Line:
-    """One line of progress on a terminal's stderr; nothing elsewhere."""
+    """One progress line on stderr if it is a terminal; otherwise nothing."""
 
     def __init__(self, title: str, *, quiet: bool) -> None:
         self._title = title
@@ -190,7 +190,7 @@ def _restored(info: StreamInfo) -> str:
 
 
 def _report(done: "dict[str, Saved | str] | dict[str, StreamInfo | str]", good: dict[str, str]) -> None:
-    """Say how each stream fared. Raises Exit(1) when one failed."""
+    """Report the outcome of each stream. Raises Exit(1) when one failed."""
     failed = {name: why for name, why in done.items() if isinstance(why, str)}
     if current().json:
         current().show({"done": sorted(good), "failed": failed}, list)

@@ -1,7 +1,7 @@
-"""`headwater bench pub|sub|request|js`: how fast this client and a server are together, with the words of `nats bench`.
+"""`headwater bench pub|sub|request|js`: the throughput of this client with a server, with the terms of `nats bench`.
 
-Every figure is of this one process. `./hw bench` measures clients and servers against each other, with care; this is for
-a first impression of a server at hand.
+Every figure is from this one process, and gives a first impression of a server. `./hw bench` compares clients and servers
+carefully.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Work = Callable[[Client, Step], Awaitable[None]]
 
 
 def _measure(what: str, clients: int, messages: int, payload: int, work: Work, *, quiet: bool) -> None:
-    """Run `work` on so many clients at once, with a progress bar, and print the sum."""
+    """Run `work` on this many clients at once, with a progress bar, and print the total."""
     session = current()
 
     async def run() -> float:

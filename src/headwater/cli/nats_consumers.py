@@ -1,4 +1,4 @@
-"""`headwater consumer …`, with the words and options of the `nats` tool."""
+"""`headwater consumer …`, with the terms and options of the `nats` tool."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, cast
@@ -37,7 +37,7 @@ PinFor = Annotated[str, Option("--pinned-ttl", help="how long a pinned client th
 
 
 def _prioritize(config: ConsumerConfig, policy: str, groups: str, pin_for: str) -> None:
-    """Raises ConfigError."""
+    """Set the priority options of a consumer. Raises ConfigError when they contradict each other."""
     names = [each.strip() for each in groups.split(",") if each.strip()]
     if bool(policy) != bool(names):
         raise ConfigError("--priority and --priority-groups go together")

@@ -1,7 +1,7 @@
-"""`headwater context …`: named connections, in the files that the `nats` tool keeps and with its words.
+"""`headwater context …`: named connections, with the files and terms of the `nats` tool.
 
-Both tools read and write the same files. What another tool wrote in one and we do not know is kept; a file is replaced as a
-whole, and only its owner may read it.
+Both tools read and write the same files. Unknown fields in a file are kept; a file is replaced atomically, and only its
+owner may read it.
 """
 
 import json
@@ -45,7 +45,7 @@ FIELDS = {
     "domain": "jetstream_domain",
     "tls_first": "tls_first",
 }
-"""Connection options of the command line, and what a context file calls them."""
+"""Connection options of the command line, and their names in a context file."""
 
 
 def context(arguments: list[str]) -> int:
@@ -189,7 +189,7 @@ def _chosen() -> str:
 
 
 def _document(name: str) -> dict[str, Any]:
-    """All that the file says, with what we do not know. Raises ConfigError."""
+    """The whole file, including fields unknown to us. Raises ConfigError."""
     read_context(name, os.environ)
     found = json.loads(context_path(name, os.environ).read_bytes())
     return dict(found)

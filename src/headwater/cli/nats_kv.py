@@ -1,4 +1,4 @@
-"""`headwater kv …`: key-value buckets, with the words and options of the `nats` tool."""
+"""`headwater kv …`: key-value buckets, with the terms and options of the `nats` tool."""
 
 from typing import Annotated, Literal, cast
 

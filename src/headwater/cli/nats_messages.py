@@ -1,6 +1,6 @@
-"""`headwater pub|sub|request|reply`: messages from the command line, with the words and options of the `nats` tool.
+"""`headwater pub|sub|request|reply`: messages from the command line, with the terms and options of the `nats` tool.
 
-Data goes to stdout, remarks to stderr. A body may hold `{{Count}}`, `{{ID}}`, `{{Time}}` and `{{Request}}`.
+Data goes to stdout, other messages to stderr. A body may contain `{{Count}}`, `{{ID}}`, `{{Time}}` and `{{Request}}`.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ def rtt(arguments: list[str]) -> int:
 
 
 def _fill(body: str, number: int, request: bytes = b"") -> bytes:
-    """The body with its places filled in."""
+    """The body with its placeholders replaced."""
     text = body.replace("{{Count}}", str(number)).replace("{{ID}}", os.urandom(11).hex())
     text = text.replace("{{Time}}", datetime.now(UTC).isoformat()).replace("{{Request}}", plain(request))
     return text.encode()

@@ -1,4 +1,4 @@
-"""`headwater object …`: object stores, with the words and options of the `nats` tool."""
+"""`headwater object …`: object stores, with the terms and options of the `nats` tool."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from headwater.errors import ConfigError
 
 app = Commands("Object stores.")
 Progress = Annotated[bool, Option("--progress/--no-progress", help="show how far it is")]
-SHOWN_FROM = 1 << 20  # bytes; a progress bar for less would be gone before it is seen
+SHOWN_FROM = 1 << 20  # bytes; for less, a progress bar would disappear before it could be seen
 
 
 def objects(arguments: list[str]) -> int:
@@ -111,7 +111,7 @@ def get(
                 sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
             return info
-        # A file of that name appears only once all of it is there and its digest was right.
+        # The file gets its name only once it is complete and its digest has been verified.
         part = path.with_name(f"{path.name}.part")
         try:
             with _open(str(part), "wb") as target, _Bar(f"getting {name}", info.size, shown=progress) as bar:
@@ -236,7 +236,7 @@ def watch(bucket: str, count: Annotated[int, Option("--count", min=0, help="end 
 
 
 class _Bar:
-    """A progress bar on stderr for a file of `total` bytes; absent for small ones, and where stderr is no terminal."""
+    """A progress bar on stderr for a transfer of `total` bytes; hidden for small ones, and when stderr is not a terminal."""
 
     def __init__(self, what: str, total: int, *, shown: bool) -> None:
         from rich.console import Console
@@ -260,7 +260,7 @@ class _Bar:
 
 
 class _Counted:
-    """The part of a file that `ObjectStore.put` uses; reads advance the bar."""
+    """The methods of a file that `ObjectStore.put` uses; reads advance the bar."""
 
     def __init__(self, source: IO[bytes], bar: _Bar) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Options that several of the verbs of the `nats` tool share."""
+"""Options shared by several verbs of the `nats` tool."""
 
 from typing import Annotated
 

@@ -88,7 +88,7 @@ def server_info(
 
 
 def _greeting(client: Client) -> dict[str, Any]:
-    """What the server has said of itself when we came; what it left out is left out."""
+    """The server's INFO as received, without empty fields."""
     info = client.server_info
     fields = ((name, getattr(info, name)) for name in type(info).__annotations__)
     return {name: value for name, value in fields if isinstance(value, str | int | bool) and value}
@@ -117,7 +117,7 @@ def ping_servers() -> None:
 
     found = current().run(run)
     if not found:
-        _ask("PING")  # raises with the reason
+        _ask("PING")  # raises the reason
     current().show(found, lambda: [f"{one['server']['name']:<32} rtt={one['rtt'] * 1000:.3f}ms" for one in found])
 
 
@@ -152,7 +152,7 @@ def report_servers() -> None:
 
 
 def _check(name: str, run: Callable[[Client], Awaitable[Check]]) -> None:
-    """Print a check; whatever keeps us from it is CRITICAL. Raises Exit with its state."""
+    """Print a check; any failure to make it is CRITICAL. Raises Exit with its state."""
     try:
         made = current().run(run)
     except (HeadwaterError, TimeoutError, OSError) as error:

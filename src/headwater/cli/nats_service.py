@@ -1,4 +1,4 @@
-"""`headwater service …` (or `micro`): services that answer on `$SRV`, with the words and options of the `nats` tool."""
+"""`headwater service …` (or `micro`): services that answer on `$SRV`, with the terms and options of the `nats` tool."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from headwater.errors import ConfigError
 app = Commands("Services (micro).")
 Name = Annotated[str, Argument(metavar="SERVICE")]
 Id = Annotated[str, Argument(metavar="ID", help="of one instance")]
-QUIET_SECONDS = 0.5  # after the last answer: the number of instances is not known
+QUIET_SECONDS = 0.5  # after the last answer: the number of instances is unknown
 
 T = TypeVar("T", bound=ServicePing)
 
@@ -132,7 +132,7 @@ def serve(
 
 
 async def _ask_all(client: Client, verb: str, name: str, instance: str, kind: type[T]) -> list[tuple[T, float]]:
-    """All answers to `$SRV.<verb>[.<name>[.<id>]]` and how long each took, in seconds; sorted by name and id."""
+    """All answers to `$SRV.<verb>[.<name>[.<id>]]`, each with its latency in seconds, sorted by name and id."""
     inbox = client.new_inbox()
     answers = await client.subscribe(inbox)
     began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""What all commands of the client share: the connection options of the `nats` tool, tables, JSON, and durations.
+"""Shared by all client commands: the connection options of the `nats` tool, tables, JSON, durations and sizes.
 
-The `nats` tool takes its connection options anywhere on the line, before and behind the command; so do we. They are taken
-out first, and what is left is the command's own. The chosen NATS context counts here, as it does for the `nats` tool.
+The `nats` tool accepts its connection options anywhere on the line, before and after the command, and so do we. They are
+removed first; the rest belongs to the command. As in the `nats` tool, the selected NATS context applies.
 """
 
 import asyncio
@@ -32,23 +32,23 @@ T = TypeVar("T")
 HELP = "Connection options, anywhere on the line: " + " ".join(
     [*(f"{flag}=…" for flag in WITH_VALUE if flag.startswith("--")), *WITHOUT_VALUE]
 )
-WIDE = 4096  # columns of a table that a program reads
+WIDE = 4096  # columns of a table that is not printed to a terminal
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _UNITS |= {"d": 86400 * 10**9, "w": 7 * 86400 * 10**9, "M": 30 * 86400 * 10**9, "y": 365 * 86400 * 10**9}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
 
 
 class CliSession:
-    """One command's connection options; `json` when it is to print JSON, `timeout` in seconds."""
+    """The connection options of one command; `json`: print JSON. `timeout`: seconds."""
 
     def __init__(self, given: dict[str, str | bool]) -> None:
         self.json = bool(given.pop("json", False))
         self.timeout = seconds(str(given.pop("timeout", "5s")))
-        self.given = given  # options of the connection, by the names of `ClientOptions`, and JetStream's domain
+        self.given = given  # connection options by the names of `ClientOptions`, and JetStream's domain
 
     @cached_property
     def options(self) -> ClientOptions:
-        """Whom to connect to, and as whom. Raises ConfigError."""
+        """The server and credentials to connect with. Raises ConfigError."""
         arguments = {"name": "headwater CLI", **self.given}
         arguments.pop("domain", None)
         servers = cast(str | None, arguments.pop("servers", None))
@@ -56,7 +56,7 @@ class CliSession:
 
     @cached_property
     def api_prefix(self) -> str:
-        """The prefix of JetStream's API: the option's domain, or what the context in use says. Raises ConfigError."""
+        """The prefix of JetStream's API, from the option's domain or the context in use. Raises ConfigError."""
         if "domain" in self.given:
             return NatsContext(jetstream_domain=str(self.given["domain"])).api_prefix()
         name = str(self.given.get("context", ""))
@@ -65,15 +65,15 @@ class CliSession:
         return (read_context(name, os.environ) if name else NatsContext()).api_prefix()
 
     def with_context(self, name: str) -> "CliSession":
-        """A session of the context `name`, with nothing else of this one."""
+        """A session with only the context `name`, without this session's options."""
         return CliSession({"context": name})
 
     def connects(self) -> None:
-        """Connect once. Raises what keeps us from it."""
+        """Connect once, and raise the error if that fails."""
         self.run(lambda client: client.flush(self.timeout))
 
     def run(self, command: Callable[[Client], Awaitable[T]]) -> T:
-        """Connect, run `command`, and close; Ctrl-C ends it quietly."""
+        """Connect, run `command`, and close."""
 
         async def whole() -> T:
             async with await connect_with(self.options) as client:
@@ -91,8 +91,8 @@ class CliSession:
 
 
 def whole(value: object) -> Any:
-    """`value` for JSON with every field that it has: a document leaves out what holds its default, and a script that looks
-    for it would find nothing."""
+    """`value` for JSON with all of its fields: the wire format omits fields that hold their default, but scripts expect
+    them."""
     if isinstance(value, msgspec.Struct):
         fields = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         shown = ((name, getattr(value, field)) for field, name in fields)
@@ -105,7 +105,7 @@ def whole(value: object) -> Any:
 
 
 def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
-    """The connection options among `arguments`, and the rest in its order; all behind `--` is the rest."""
+    """Separate the connection options from the other words, which keep their order; words after `--` are never options."""
     given: dict[str, str | bool] = {}
     rest: list[str] = []
     words = list(arguments)
@@ -127,7 +127,7 @@ def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
 
 
 def run_app(app: Commands, verb: str, arguments: Sequence[str]) -> int:
-    """Run a verb's commands with the connection options taken out, which are `current()` then; returns the exit status."""
+    """Run a verb's command; the connection options are removed and available as `current()`. Returns the exit status."""
     session, rest = take_session(arguments)
     _current[:] = [session]
     try:
@@ -146,17 +146,17 @@ _current: list[CliSession] = []
 
 
 def current() -> CliSession:
-    """The session of the command that runs now."""
+    """The session of the running command."""
     return _current[0]
 
 
 def jetstream_of(client: Client) -> "JetStream":
-    """JetStream with the timeout and the prefix of the command line."""
+    """JetStream with the timeout and API prefix of the command line."""
     return client.jetstream(timeout=current().timeout, prefix=current().api_prefix)
 
 
 def confirm(question: str, *, force: bool) -> None:
-    """Ask before something is lost; without a terminal, refuse. Raises ConfigError, and Exit for a no."""
+    """Ask before data is lost; without a terminal, refuse. Raises ConfigError, and Exit when the answer is no."""
     if force:
         return
     if not sys.stdin.isatty():
@@ -166,7 +166,7 @@ def confirm(question: str, *, force: bool) -> None:
 
 
 def seconds(text: str) -> float:
-    """A duration such as `1m30s`, `100ms`, `2d`; a bare number counts seconds. Raises ConfigError."""
+    """Convert a duration such as `1m30s`, `100ms`, `2d`; a plain number is seconds. Raises ConfigError."""
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
         return float(text)
     parts = _PART.findall(text)
@@ -176,7 +176,7 @@ def seconds(text: str) -> float:
 
 
 def size(text: str) -> int:
-    """A size such as `1024`, `64K`, `1MB`, `10GiB`; -1 is no limit. Raises ConfigError."""
+    """Convert a size such as `1024`, `64K`, `1MB`, `10GiB` to bytes; -1 means no limit. Raises ConfigError."""
     found = re.fullmatch(r"(-1|\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if not found:
         raise ConfigError(f"{text!r} is no size", value=text, hint="for example 64KB, 10MB, 1GB")
@@ -194,7 +194,7 @@ def read_document(path: str, kind: type[T]) -> T:
 
 
 def differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
-    """The fields in which two values of one kind differ, as JSON has them."""
+    """The fields in which two values of one type differ, in their JSON form: before and after."""
     old, new = (
         {name: msgspec.to_builtins(getattr(each, name), enc_hook=write_wire) for name in each.__struct_fields__}  # type: ignore[attr-defined]
         for each in (before, after)
@@ -203,7 +203,7 @@ def differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: as wide as the terminal allows, or as its rows are where a program reads it."""
+    """Print a table, limited to the terminal's width; when stdout is not a terminal, it is as wide as its rows."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -212,12 +212,12 @@ def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]])
     for heading in headings:
         made.add_column(heading, no_wrap=not sys.stdout.isatty())
     for row in rows:
-        made.add_row(*(Text(str(cell)) for cell in row))  # a name in brackets is no markup
+        made.add_row(*(Text(str(cell)) for cell in row))  # as Text, so that brackets in a name are not markup
     (Console() if sys.stdout.isatty() else Console(width=WIDE)).print(made)
 
 
 def spell_bytes(count: int) -> str:
-    """`1.5 MiB`."""
+    """A count of bytes for people, such as `1.5 MiB`."""
     value = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
@@ -231,7 +231,7 @@ def spell_limit(count: int, spell: Callable[[int], str] = str) -> str:
 
 
 def headers_from(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """`-H Name:value` as often as given. Raises ConfigError."""
+    """The headers of all `-H Name:value` options. Raises ConfigError."""
     pairs = []
     for line in lines:
         name, colon, value = line.partition(":")
@@ -242,7 +242,7 @@ def headers_from(lines: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def plain(value: Any) -> str:
-    """A payload for a terminal: its text, or its length when it is none."""
+    """A payload for a terminal: its text, or its length when it is not UTF-8."""
     try:
         return bytes(value).decode()
     except UnicodeDecodeError:

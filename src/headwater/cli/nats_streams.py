@@ -1,4 +1,4 @@
-"""`headwater stream …`, with the words and options of the `nats` tool."""
+"""`headwater stream …`, with the terms and options of the `nats` tool."""
 
 import time
 from typing import Annotated, Any, Literal, cast

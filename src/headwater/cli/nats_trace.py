@@ -1,4 +1,4 @@
-"""`headwater trace SUBJECT [BODY]`: the way of a message through the servers, in the words of `nats trace`."""
+"""`headwater trace SUBJECT [BODY]`: the path of a message through the servers, with the terms of `nats trace`."""
 
 import sys
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`headwater events` and `headwater traffic`: what happens, as it happens, until Ctrl-C or --count."""
+"""`headwater events` and `headwater traffic`: live output until Ctrl-C or --count."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ def show_traffic(
             await asyncio.sleep(pause)
             try:
                 after, now = await ask(client, "PING.STATSZ", session.timeout), time.monotonic()
-            except AuthorizationError:  # they have answered before: the line is down, and the client dials
+            except AuthorizationError:  # servers answered before: the client is reconnecting
                 print("no server answers", file=sys.stderr, flush=True)
                 continue
             _print_rates(rates(before, after, now - then), as_json=session.json)

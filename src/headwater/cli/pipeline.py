@@ -1,13 +1,13 @@
-"""`headwater pipeline init`, `run`, `env` and `package`: a stream into tables, by a long job or a Spark project.
+"""`headwater pipeline init`, `run`, `env` and `package`: a stream into tables, by a long-running job or a Spark project.
 
-A name that ends in `.toml` is a configuration file, and `run` goes on until it is stopped; any other one is the directory of
-a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` is `headwater spark-env`.
+A name that ends in `.toml` is a configuration file, and `run` continues until it is stopped; any other name is the
+directory of a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` is `headwater spark-env`.
 `package` writes an archive for the executors of a cluster.
 
-`--report FILE.html` writes what a run did as a page, when it ends.
+`--report FILE.html` writes a page about the run when it ends.
 
-SIGINT and SIGTERM let the micro-batch in hand be finished; a second one ends at once, which loses nothing either. Progress
-is a line per batch on standard error, so that a service's journal can have it.
+SIGINT and SIGTERM stop the run after the current micro-batch; a second signal stops it at once, which loses nothing,
+either. Progress is one line per batch on standard error, suited to a service's journal.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
 
 
 def init(path: Path) -> int:
-    """Write the template; an existing file stays as it is."""
+    """Write the template; an existing file is left unchanged."""
     from headwater.spark.pipeline_config import TEMPLATE
 
     try:
@@ -74,7 +74,7 @@ def init(path: Path) -> int:
 
 
 def init_project(directory: Path) -> int:
-    """Write the files of a project; existing ones stay as they are."""
+    """Write the files of a project; existing ones are left unchanged."""
     from headwater.spark.declarative import CONFIG_FILE, write_project
 
     for path in write_project(directory):
@@ -84,14 +84,14 @@ def init_project(directory: Path) -> int:
 
 
 def run_project(directory: Path, arguments: list[str]) -> int:
-    """One `spark-pipelines run`, with further arguments of its own (--full-refresh, ...)."""
+    """Run `spark-pipelines run` once, passing on further arguments (--full-refresh, ...)."""
     from headwater.spark.declarative import run_project as spark_pipelines_run
 
     return spark_pipelines_run(directory, arguments)
 
 
 def package_for_executors(archive: Path, also: list[str]) -> int:
-    """Write the archive, and say how Spark takes it."""
+    """Write the archive, and print the settings with which Spark uses it."""
     from headwater.spark.packaging import made_for, make_archive, settings
 
     make_archive(archive, also)
@@ -102,7 +102,7 @@ def package_for_executors(archive: Path, also: list[str]) -> int:
 
 
 def run(path: Path, report: Path | None = None) -> int:
-    """Run the pipeline of a configuration file until a signal comes; then write the report, if one is wanted."""
+    """Run the pipeline of a configuration file until a signal arrives; then write the report, if requested."""
     from headwater.cli.run_report import rejects_by_rule, require_charts, write_report
     from headwater.spark.pipeline_config import read_pipeline_config
     from headwater.spark.session import session
@@ -158,10 +158,9 @@ def run(path: Path, report: Path | None = None) -> int:
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """What is started within ignores SIGTERM, so that the batch in hand is finished when systemd sends it to all processes.
-
-    Spark and its workers end with us all the same, for we are their standard input. Our own SIGTERM waits until the end of
-    this: a signal that is blocked is kept even while it is ignored.
+    """Processes started within ignore SIGTERM, so that the current batch is completed when systemd sends it to all
+    processes. Spark and its workers still end with this process, which holds their standard input. Our own SIGTERM is
+    blocked until the end of this context, and delivered then: a blocked signal stays pending even while it is ignored.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -173,7 +172,7 @@ def deaf_children() -> Iterator[None]:
 
 
 def show_step(history: RunHistory, step: "Progress") -> None:
-    """A line for each batch, when its last table is written, and for gold."""
+    """Print a line for each batch, when its last table is written, and for gold."""
     batch = history.show(step)
     if step.table == "gold":
         say(f"gold: {step.rows} rows")

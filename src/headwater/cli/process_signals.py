@@ -1,6 +1,6 @@
-"""`headwater serve --signal COMMAND[=PID]`: tell a running server something.
+"""`headwater serve --signal COMMAND[=PID]`: send a signal to a running server.
 
-PID is a number or a file that holds one. Without it the one server that runs here is meant.
+PID is a number or a file that contains one. Without it, the only server running on this machine gets the signal.
 """
 
 import os
@@ -21,7 +21,7 @@ COMMANDS = {
 
 
 def send(request: str, processes: Path = Path("/proc")) -> None:
-    """Send the signal. Raises ConfigError for a request that means nothing, EnvironmentProblem when no process gets it."""
+    """Send the signal. Raises ConfigError for an invalid request, EnvironmentProblem when no process can receive it."""
     command, equals, who = request.partition("=")
     if command not in COMMANDS:
         raise ConfigError(f'unknown signal "{command}"', value=command, limit=tuple(COMMANDS))
@@ -33,16 +33,15 @@ def send(request: str, processes: Path = Path("/proc")) -> None:
 
 
 def running(processes: Path) -> list[int]:
-    """The ids of all `headwater serve` processes but this one, by what /proc says of their command lines.
-
-    Workers (`--workers`) get signals from their parent.
+    """The ids of all other `headwater serve` processes, according to their command lines in /proc. Workers (`--workers`)
+    are left out, because they get signals from their parent.
     """
-    found: dict[int, int] = {}  # and their parents
+    found: dict[int, int] = {}  # process id to parent id
     for entry in processes.glob("[0-9]*/cmdline"):
         try:
             words = entry.read_bytes().decode(errors="replace").split("\0")
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended
         serves = any(Path(before).name == "headwater" and word == "serve" for before, word in pairwise(words))
         if serves and not any(word.lstrip("-").startswith(("signal", "sl")) for word in words):
             found[int(entry.parent.name)] = _parent_of(entry.parent)
@@ -50,7 +49,7 @@ def running(processes: Path) -> list[int]:
 
 
 def _parent_of(process: Path) -> int:
-    """0 when it has ended meanwhile. The name of the program comes in brackets, and may hold anything."""
+    """The parent's id; 0 when the process has ended. The program name is in brackets and may contain anything."""
     try:
         return int((process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
     except (OSError, ValueError, IndexError):

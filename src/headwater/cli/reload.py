@@ -1,7 +1,7 @@
 """What a reload (SIGHUP) may change in a running server, decided by comparing two configurations.
 
-Either all changes are of the kind that can be made, or none is made: half a reload would be a configuration that no file
-holds. What is not listed in RELOADABLE needs a restart.
+If any change requires a restart, none is made: half a reload would be a configuration that no file contains. Anything that
+is not listed in RELOADABLE or handled below requires a restart.
 """
 
 from typing import NamedTuple
@@ -16,22 +16,22 @@ RELOADABLE = frozenset(
         "lame_duck_grace_period", "auth_timeout",
     }
 )  # fmt: skip
-"""Options of the broker: they hold for clients that connect from now on, times for all."""
+"""Broker options: they apply to clients that connect from now on; timeouts apply to all clients."""
 
 USERS = frozenset({"authorization", "accounts", "no_auth_user", "mappings"})
-"""Who may connect, and what accounts share. Clients whose user is not what it was are sent away. Accounts may come, and
-not go."""
+"""Users, accounts and what these share. Clients whose user has changed are disconnected. Accounts may be added, but not
+removed."""
 
 
 class Comparison(NamedTuple):
-    """`changed`: names and new values, to be logged. `refused`: sentences about what cannot change."""
+    """`changed`: names and new values, to be logged. `refused`: messages about what cannot change."""
 
     changed: tuple[str, ...]
     refused: tuple[str, ...]
 
 
 def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
-    """What is different in `after`. Secrets are not shown."""
+    """The differences of `after` from `before`, without secrets."""
     changed, refused = [], []
     accounts_can = accounts_can_change(before.broker, after.broker)
     for name, old in before.broker.items():
@@ -39,7 +39,7 @@ def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
         if old == new or (name == "port" and new == 0):
             continue
         if name in USERS and accounts_can:
-            changed.append(name)  # without the value: it holds secrets
+            changed.append(name)  # without the value, which contains secrets
         elif name == "tls" and old is not None and new is not None:
             changed.append("tls")
         elif name in RELOADABLE:

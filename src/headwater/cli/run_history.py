@@ -1,4 +1,4 @@
-"""What a run of the pipeline did, batch by batch: rows, seconds, and what the source still held. Pure; time is passed in.
+"""The history of a pipeline run by batch: rows, seconds, and unread messages in the source. Pure; time is passed in.
 
 a step of the run ─▶ RunHistory.show ─▶ a Batch once its last table is written
 """
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from headwater.spark.run import Progress
 
-LAST_TABLE = "rejects"  # of a batch
-MOST_BATCHES = 2_000  # a run of months keeps the last ones
+LAST_TABLE = "rejects"  # of each batch
+MOST_BATCHES = 2_000  # so that a run of months keeps only the most recent ones
 
 
 class Batch(NamedTuple):
-    """A micro-batch. `at`: seconds since the run began, `seconds`: how long it took. `behind`: messages that the
-    source held unread after it, None when that is not known. `rules`: rejected rows by the rule they break."""
+    """A micro-batch. `at`: seconds since the run began. `seconds`: its duration. `behind`: unread messages in the source
+    after it, None when unknown. `rules`: rejected rows by the rule they break."""
 
     number: int
     at: float
@@ -28,14 +28,14 @@ class Batch(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages per second."""
         return self.bronze / self.seconds if self.seconds > 0 else 0.0
 
 
 class RunHistory:
-    """`behind(through)`: how much the source holds unread once `through` messages were taken by this run. `rules(number)`:
-    the rejects of a batch by rule; only called when it has some. `clock`: seconds. `took`: how long the last batch lasted;
-    without it, the time since the one before."""
+    """Collects batches. `behind(through)`: unread messages in the source once this run has read `through` messages.
+    `rules(number)`: the rejects of a batch by rule; called only when it has some. `clock`: seconds. `took`: the duration of
+    the last batch in seconds; without it, the time since the previous batch."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class RunHistory:
         self._through = 0
 
     def begin(self) -> None:
-        """The run begins now: what was before it, such as the start of Spark, is no part of its first batch."""
+        """Start the clock of the run, so that its first batch excludes earlier work such as the start of Spark."""
         self._began = self._last = self._clock()
 
     def show(self, step: "Progress") -> Batch | None:
-        """Record a step; the batch that it completes, if it does."""
+        """Record a step; returns the batch if this step completes it."""
         if step.batch_id < 0:
             return None
         self._rows[step.table] = step.rows
@@ -85,7 +85,7 @@ class RunHistory:
 
 
 def batch_line(batch: Batch) -> str:
-    """One batch in a line."""
+    """One batch as a line of text."""
     rules = ", ".join(f"{rule} {count}" for rule, count in sorted(batch.rules.items(), key=lambda each: -each[1]))
     rejects = f"rejects {batch.rejects}" + (f" ({rules})" if rules else "")
     behind = "" if batch.behind is None else f"; {batch.behind} behind"

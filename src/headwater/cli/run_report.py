@@ -1,11 +1,11 @@
-"""A run of the pipeline as one HTML file: what is in the tables, and how the run went. It loads nothing from anywhere.
+"""A pipeline run as one HTML file with the contents of the tables and the progress of the run. It loads no other resource.
 
     tables (gold, silver, rejects) ─┐
     RunHistory ─────────────────────┴▶ charts (pygal, SVG within the page) ─▶ FILE.html, replaced by rename
 
-Texts of events (sources, authors, rules) are escaped. Charts show the largest MOST_SERIES sources and MOST_BARS bars, and
-say what they leave out: a page of ten thousand sources would show nothing. Authors are counted in memory, and so left out
-above MOST_COUNTED events.
+Texts of events (sources, authors, rules) are escaped. Charts show the MOST_SERIES largest sources and MOST_BARS largest
+bars, and state how many they omit: a page with ten thousand sources would be unreadable. Authors are counted in memory, and
+therefore omitted above MOST_COUNTED events.
 """
 
 import html
@@ -23,10 +23,10 @@ from headwater.errors import EnvironmentProblem
 if TYPE_CHECKING:
     from headwater.spark.run import PipelineCounts
 
-MOST_SERIES = 8  # sources of their own colour; the others are added up
+MOST_SERIES = 8  # sources with a colour of their own; the others are summed
 MOST_BARS = 15  # authors and rules
-MOST_POINTS = 200  # batches drawn of a long run
-MOST_COUNTED = 2_000_000  # events whose authors are counted: some 200 bytes each
+MOST_POINTS = 200  # batches drawn for a long run
+MOST_COUNTED = 2_000_000  # events; counting authors needs about 200 bytes for each
 _SCRIPT = re.compile(r"<script.*?</script>", re.DOTALL)
 _STYLE = (
     "body{font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
@@ -36,7 +36,8 @@ _STYLE = (
 
 
 class Chart(NamedTuple):
-    """`kind`: of pygal's charts. `series` by name, each with a value for every label. `note` stands below it."""
+    """`kind`: the name of a pygal chart class. `series` maps a name to one value per label. `note` is printed below the
+    chart."""
 
     kind: str
     title: str
@@ -49,7 +50,7 @@ class Chart(NamedTuple):
 
 
 def events_by_month(tables: Path) -> tuple[list[str], dict[str, list[int]]]:
-    """Months, and for each source its events in each; the smaller sources together as "others"."""
+    """Months, and the number of events per month for each source; the smaller sources are summed as "others"."""
     counts: dict[tuple[str, str], int] = Counter()
     for row in _rows(tables / "gold", ["source", "month", "events"]):
         counts[str(row["source"]), str(row["month"])[:7]] += row["events"]
@@ -67,7 +68,7 @@ def events_by_month(tables: Path) -> tuple[list[str], dict[str, list[int]]]:
 
 
 def authors(tables: Path) -> Counter[str]:
-    """Commits by author, each event once; empty where the events are no commits."""
+    """Commits by author, counting each event once; empty when the events are not commits."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -82,13 +83,13 @@ def authors(tables: Path) -> Counter[str]:
 
 
 def rejects_by_rule(place: Path) -> dict[str, int]:
-    """Of the table `rejects`, or of one batch of it: how many rows break which rule."""
+    """The number of rows by broken rule, in the table `rejects` or in one of its batches."""
     found = Counter(str(row["rule"] or "another rule") for row in _rows(place, ["rule"]))
     return dict(found.most_common())
 
 
 def _rows(place: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of all Parquet files at a place, file by file."""
+    """The rows of all Parquet files under a path, file by file."""
     import pyarrow.parquet as pq
 
     for file in sorted(place.rglob("*.parquet")):
@@ -99,7 +100,7 @@ def _rows(place: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def charts_of(tables: Path, batches: Sequence[Batch]) -> list[Chart]:
-    """The charts that there is something to show in."""
+    """The charts that have data."""
     months, by_source = events_by_month(tables)
     by_author, by_rule = authors(tables), rejects_by_rule(tables / "rejects")
     step = max(1, -(-len(batches) // MOST_POINTS))
@@ -128,7 +129,7 @@ def _largest(title: str, counts: Mapping[str, int]) -> Chart:
 
 
 def write_report(path: Path, title: str, tables: Path, batches: Sequence[Batch], counts: "PipelineCounts") -> None:
-    """Write the page. Raises EnvironmentProblem without pygal, and when the file cannot be written."""
+    """Write the page. Raises EnvironmentProblem without pygal, or when the file cannot be written."""
     body = [f"<h1>{html.escape(title)}</h1>", _counts_table(counts)]
     body += [_figure(chart) for chart in charts_of(tables, batches)]
     if counts.silver > MOST_COUNTED:
@@ -149,12 +150,13 @@ def write_report(path: Path, title: str, tables: Path, batches: Sequence[Batch],
 
 
 def require_charts() -> Any:
-    """The package that draws charts. Raises EnvironmentProblem without it."""
+    """The charting package. Raises EnvironmentProblem when it is missing."""
     try:
         import pygal
     except ImportError as error:
         raise EnvironmentProblem("a report needs pygal", hint="pip install 'headwater[report]'") from error
-    # It adds a finder for its plug-ins of maps, of a kind that Python 3.11 warns of at every import, and 3.12 ignores.
+    # pygal adds a finder for its map plug-ins, of a kind that makes Python 3.11 warn at every import, and that 3.12
+    # ignores.
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
     return pygal
 

@@ -1,9 +1,9 @@
-"""`headwater serve`: the broker as a process that a script may start in nats-server's place.
+"""`headwater serve`: the broker as a process that a script can start in place of nats-server.
 
     flags ─▶ configuration file ─▶ ServerConfig ─▶ Broker, monitoring ─▶ "Server is ready" ─▶ signals until the end
 
-Start-up time counts (a test suite starts hundreds of servers), so nothing is imported here that this run does not need.
-The exit status is 0 for a server that was stopped, 1 for one that cannot start, 2 for a wrong command line.
+Start-up time matters (a test suite starts hundreds of servers), so only what this run needs is imported. The exit status is
+0 for a server that was stopped, 1 for one that cannot start, 2 for a wrong command line.
 """
 
 import gc
@@ -26,7 +26,7 @@ logger = logging.getLogger("headwater")
 
 
 def main(argv: list[str]) -> int:
-    """Serve until a signal says otherwise; returns the exit status."""
+    """Serve until a signal stops it; returns the exit status."""
     try:
         flags = serve_flags.read(argv)
     except ConfigError as error:
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         return 0
     if flags.get("test"):
         return _check(flags)
-    gc.disable()  # what is imported now stays: looking for garbage in it costs a tenth of the start (see Serving.run)
+    gc.disable()  # imported objects stay: collecting garbage among them takes a tenth of the start (see Serving.run)
     try:
         return _run(flags)
     finally:

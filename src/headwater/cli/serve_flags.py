@@ -1,7 +1,7 @@
-"""The flags of `headwater serve`: nats-server's, and two of our own. A flag wins over the configuration file.
+"""The flags of `headwater serve`: those of nats-server, and some of our own. A flag overrides the configuration file.
 
-FLAGS is the table; the help and the documentation come from it. `apply` turns what was given into changes of the draft
-that the file has made (or of an empty one).
+FLAGS is the table from which the help text and the documentation are made. `apply` turns the given flags into changes of
+the draft configuration, which comes from the file or is empty.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -106,7 +106,7 @@ _DIRECT = {"host": "host", "port": "port", "server_name": "server_name", "client
 
 
 def read(arguments: list[str]) -> dict[str, Value]:
-    """What was given, by what it sets. Raises ConfigError."""
+    """The given flags, by the setting that each changes. Raises ConfigError."""
     values, rest = parse(arguments, FLAGS)
     for word in rest:
         if word.lower() not in ("version", "help"):
@@ -129,7 +129,7 @@ def usage() -> str:
 
 
 def apply(values: dict[str, Value], draft: Draft) -> None:
-    """Change the draft to what the flags say. Raises ConfigError for what they cannot mean."""
+    """Apply the flags to the draft. Raises ConfigError for invalid values."""
     if values.get("syslog") or values.get("remote_syslog"):
         raise ConfigError("there is no syslog here", hint="log to stderr, or to a file with --log")
     for name, option in _DIRECT.items():
@@ -152,7 +152,7 @@ def apply(values: dict[str, Value], draft: Draft) -> None:
 
 
 def _path(value: Value) -> "Path":
-    from pathlib import Path  # here: a start with a port alone does without it
+    from pathlib import Path  # imported here, because a start with just a port does not need it
 
     return Path(str(value))
 

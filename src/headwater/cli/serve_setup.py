@@ -1,6 +1,6 @@
-"""What a server process is set up with: its configuration from file and flags, and its log.
+"""Set up a server process: its configuration from file and flags, its log, and its limit on descriptors.
 
-Everything here can be done again while the server runs: a reload reads the file anew, a signal opens the log file anew.
+All of this can be repeated while the server runs: a reload reads the file again, and a signal reopens the log file.
 """
 
 import logging
@@ -17,12 +17,12 @@ from headwater.server.config.draft import Draft, ServerConfig
 if TYPE_CHECKING:
     from headwater.server.config.draft import LoggingOptions
 
-# A line for each client is too much at the normal level.
+# They log a line for each client, which is too much at the normal level.
 _TALKATIVE = ("headwater.exchange.session", "headwater.monitoring")
 
 
 def configure(flags: dict[str, Value]) -> ServerConfig:
-    """The configuration file, if any, and the flags over it. Raises ConfigError."""
+    """The configuration from the file, if any, overridden by flags. Raises ConfigError."""
     draft = Draft()
     if flags.get("config"):
         from headwater.server.config.schema import load
@@ -33,25 +33,26 @@ def configure(flags: dict[str, Value]) -> ServerConfig:
 
 
 def raise_descriptor_limit() -> None:
-    """Take as many descriptors as the system grants this process, as Go programs do: each connection and segment is one."""
+    """Raise the soft limit on descriptors to the hard limit, as Go programs do: each connection and each segment needs
+    one."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with suppress(OSError, ValueError):  # an unlimited one cannot be had everywhere
+        with suppress(OSError, ValueError):  # not every system allows an unlimited value
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def read_file(path: str) -> str:
-    """The text of a file, with its line ends as they are."""
+    """The text of a file, with unchanged line ends."""
     with open(path, "rb") as file:
         return file.read().decode("utf-8")
 
 
 def set_up_logging(options: "LoggingOptions | None") -> None:
-    """Send log lines to where they are wanted. Raises EnvironmentProblem when the log file cannot be opened."""
+    """Configure logging from `options`. Raises EnvironmentProblem when the log file cannot be opened."""
     from headwater.server.log_file import LogFile, StderrHandler
     from headwater.server.log_lines import NatsLogFormatter
 
@@ -83,7 +84,7 @@ def set_up_logging(options: "LoggingOptions | None") -> None:
 
 
 def reopen_log() -> bool:
-    """Open the log file by its name again; False when the log goes to stderr."""
+    """Reopen the log file by name; False when the log goes to stderr."""
     from headwater.server.log_file import LogFile
 
     files = [handler for handler in logging.getLogger().handlers if isinstance(handler, LogFile)]

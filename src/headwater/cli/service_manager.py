@@ -1,9 +1,9 @@
-"""What systemd and this server say to each other.
+"""The interface between systemd and this server.
 
-    Type=notify         how far the server is: a datagram to the socket that NOTIFY_SOCKET names
-    socket activation   LISTEN_FDS sockets from descriptor 3 on, bound by systemd: the listeners of their ports take them
+    Type=notify         the server's state: a datagram to the socket named by NOTIFY_SOCKET
+    socket activation   LISTEN_FDS sockets from descriptor 3 on, bound by systemd: the listeners of their ports use them
 
-Without those variables nothing happens. A manager that cannot be reached is a warning, no reason to stop serving.
+Without those variables nothing happens. A manager that cannot be reached causes a warning, but serving continues.
 """
 
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
-FIRST = 3  # descriptor that is passed on
+FIRST = 3  # the first inherited descriptor
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
@@ -27,7 +27,7 @@ def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
         address = "\0" + address[1:]  # a name in Linux's abstract space
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-            manager.setblocking(False)  # a manager that does not read must not stop the server
+            manager.setblocking(False)  # a manager that does not read must not block the server
             manager.sendto(state.encode(), address)
     except OSError as error:
         logger.warning("the service manager cannot be notified of %s: %s", state, error)
@@ -36,9 +36,9 @@ def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def activated(environment: MutableMapping[str, str] = os.environ) -> list[socket.socket]:
-    """The sockets that are meant for this process; those of another kind than TCP are left alone, with a warning."""
+    """The sockets passed to this process. Those that are not TCP are left alone, with a warning."""
     names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
-    process, count, _ = (environment.pop(name, "") for name in names)  # they are not for processes of ours
+    process, count, _ = (environment.pop(name, "") for name in names)  # not for our child processes
     if process != str(os.getpid()) or not count.isdecimal():
         return []
     found = []

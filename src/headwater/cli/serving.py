@@ -1,9 +1,9 @@
-"""A running server: what it logs, the files it leaves for others, and what it does when a signal comes.
+"""A running server: its log lines, the files it writes for other programs, and its reaction to signals.
 
-SIGINT, SIGTERM   stop, exit status 0 (SIGTERM is ignored while a lame duck swims)
-SIGHUP            read the configuration again (reload.py says what may change)
-SIGUSR1           open the log file by name again
-SIGUSR2           lame duck: take no new clients, send the others away bit by bit, then stop
+SIGINT, SIGTERM   stop, exit status 0 (SIGTERM is ignored in lame duck mode)
+SIGHUP            read the configuration again (reload.py defines what may change)
+SIGUSR1           reopen the log file by name
+SIGUSR2           lame duck mode: accept no new clients, disconnect the others gradually, then stop
 """
 
 import asyncio
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headwater")
 
-PROGRAM = "nats-server"  # in the name of the ports file, where scripts look for it
+PROGRAM = "nats-server"  # in the name of the ports file, where scripts expect it
 
 
 class Serving:
-    """One run of the server. `configure` reads flags and file again, for a reload."""
+    """One run of the server. `configure` reads the flags and the file again for a reload."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Serving:
         self._one_reload = asyncio.Lock()
 
     async def run(self) -> None:
-        """Start, say so, and serve until the end. Raises HeadwaterError when it cannot start."""
+        """Start, log it, and serve until stopped. Raises HeadwaterError when the server cannot start."""
         self._greet()
         async with AsyncExitStack() as running:
             running.push_async_callback(self.broker.stop)
@@ -69,7 +69,7 @@ class Serving:
             if self.config.monitoring is not None:
                 self.monitoring = running.push_async_exit(self._make_monitoring())
                 self.monitoring.prepare()
-            if not self._stop.is_set():  # a signal that came while streams were recovered: nobody is let in any more
+            if not self._stop.is_set():  # a signal during recovery of the streams: open no ports at all
                 await self._open()
                 for port in left_over():
                     logger.warning("systemd listens on port %d for this server, which has no listener there", port)
@@ -83,11 +83,11 @@ class Serving:
         logger.info("Server Exiting..")
 
     async def _open(self) -> None:
-        """Whoever waits for one door and goes on to another finds it open: all in one turn of the loop."""
+        """Open all ports in one turn of the loop: a program that waits for one port and then uses another finds it open."""
         if self.monitoring is not None:
             self.monitoring.open()
         self.broker.open()
-        await asyncio.sleep(0)  # routes are on their way before the log line that this server is ready
+        await asyncio.sleep(0)  # the dials of routes begin before the log says that this server is ready
 
     # ── its log ──
 
@@ -138,7 +138,7 @@ class Serving:
     # ── the files it leaves ──
 
     def _write_files(self) -> Callable[[], None]:
-        """Write the pid file and the ports file; returns what takes the latter away again."""
+        """Write the pid file and the ports file; returns a function that removes the latter."""
         if self.config.pid_file is not None:
             _write("pidfile", self.config.pid_file, str(os.getpid()))
         if self.config.ports_file_dir is None:
@@ -164,7 +164,7 @@ class Serving:
     # ── signals ──
 
     def handlers(self) -> dict[signal.Signals, Callable[[], None]]:
-        """What each signal does."""
+        """The reaction to each signal."""
         return {
             signal.SIGINT: lambda: self._trapped("interrupt", self._stop.set),
             signal.SIGTERM: lambda: self._trapped("terminated", self._on_terminate),
@@ -189,9 +189,8 @@ class Serving:
             logger.error("cannot open the log file again: %s", error.strerror)
 
     def reload(self) -> "asyncio.Task[str]":
-        """Read the configuration again and make the changes it holds, all or none; the task returns what is wrong with it.
-
-        The file is read in a thread: a thousand accounts take a tenth of a second, and clients are served meanwhile."""
+        """Read the configuration again and apply all of its changes or none; the task returns the error text, or "". The
+        file is read in a thread, because a thousand accounts take a tenth of a second, during which clients are served."""
         task = asyncio.get_running_loop().create_task(self._reload())
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
@@ -209,7 +208,7 @@ class Serving:
             return self._apply(fresh)
 
     def _apply(self, fresh: ServerConfig) -> str:
-        """Go on under `fresh`, or say why not."""
+        """Apply `fresh`, or return why it cannot be applied."""
         from headwater.cli.reload import compare
 
         try:
@@ -239,9 +238,9 @@ class Serving:
         return str(error)
 
     def _change(self, options: "BrokerOptions") -> None:
-        """Give the running broker other options."""
+        """Give the running broker new options."""
         if options.tls is not None:
-            self.broker.renew_certificates(options.tls)  # even when nothing of it has changed: the files may have
+            self.broker.renew_certificates(options.tls)  # the files may have changed, even with equal options
         left = self.broker.reload(options)
         if left:
             logger.info("%d clients were sent away, because their credentials have changed", left)
@@ -257,23 +256,23 @@ class Serving:
 
 
 def log_store(directory: str, sync: str) -> None:
-    """Where streams are, in the lines that scripts look for in nats-server's log."""
+    """Log the store directory in the lines that scripts look for in nats-server's log."""
     logger.info("Starting JetStream")
     logger.info('  Store Directory: "%s"', directory)
     logger.info("  Sync:            %s", sync)
 
 
 def run(runner: asyncio.Runner, serving: Serving) -> None:
-    """Serve until the end, and hear signals meanwhile. Raises HeadwaterError when it cannot start."""
+    """Serve until stopped, handling signals meanwhile. Raises HeadwaterError when the server cannot start."""
     with _hearing(runner.get_loop(), serving.handlers()):
         runner.run(serving.run())
 
 
 @contextmanager
 def _hearing(loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
-    """Call the handlers in the loop. `loop.add_signal_handler` looks up all 64 signals of the system for each of them, and
-    a runner that finds its SIGINT taken installs none of its own, whose printed form the `signal` module makes in vain:
-    together 3 ms of the start.
+    """Call the handlers in the loop. This saves 3 ms of the start: `loop.add_signal_handler` looks up all 64 signals of the
+    system for each handler, and a runner that finds SIGINT taken installs no handler of its own, for which the `signal`
+    module would format a name that is never used.
     """
 
     def in_loop(handler: Callable[[], None]) -> Callable[[int, object], object]:
@@ -292,7 +291,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _reachable(host: str) -> str:
-    """An address to connect to, for one to bind to."""
+    """The address to connect to, for a listening address."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
 
 

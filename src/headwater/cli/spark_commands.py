@@ -1,11 +1,12 @@
-"""`headwater spark-submit`, `headwater pyspark` and `headwater spark-env`: Spark's own commands where they work as they are.
+"""`headwater spark-submit`, `headwater pyspark` and `headwater spark-env`: Spark's own commands, with a working
+environment.
 
-They need a Java that Spark accepts, workers with this Python, and paths on which these find Headwater
-(`headwater.spark.session` has the reasons). The first two set all that and become Spark's command, so that signals, standard
-input and the exit status are its own; `spark-env` prints it for a shell: `eval "$(headwater spark-env)"`.
+They need a Java that Spark accepts, workers with this Python, and paths on which the workers find Headwater
+(`headwater.spark.session` explains why). The first two set all of that and then become Spark's command, so that signals,
+standard input and the exit status are its own; `spark-env` prints it for a shell: `eval "$(headwater spark-env)"`.
 
-What `session` sets of Spark itself comes as `--conf` before the words given, which win. Of the master only `--master` is
-looked at: a job for a cluster is given no SPARK_HOME, and none of the settings that hold on one machine.
+Spark settings made by `session` are passed as `--conf` before the given words, which override them. The master is taken
+from `--master` only: a job for a cluster gets no SPARK_HOME, and none of the settings that are valid on one machine.
 """
 
 import itertools
@@ -19,7 +20,7 @@ from headwater.errors import ConfigError
 CONFIGURED = (
     "spark.python.unix.domain.socket.enabled",
     "spark.python.daemon.module",
-)  # of `session`, for local masters
+)  # by `session`, for local masters
 
 
 def submit(argv: list[str]) -> int:
@@ -44,7 +45,7 @@ def print_environment(argv: list[str]) -> int:
 
 
 def become(command: str, argv: list[str]) -> int:
-    """Replace this process by Spark's `command`. Raises EnvironmentProblem when Java, pyspark or pyarrow is missing."""
+    """Replace this process with Spark's `command`. Raises EnvironmentProblem when Java, pyspark or pyarrow is missing."""
     from headwater.spark.session import prepare_environment, require_pyspark, settings
 
     require_pyspark()
@@ -52,7 +53,7 @@ def become(command: str, argv: list[str]) -> int:
 
     package = Path(pyspark.__file__).parent
     local = is_local(argv)
-    if command == "pyspark":  # it looks for its start-up file below SPARK_HOME, in a part that our own has not
+    if command == "pyspark":  # it looks for its start-up file in a part of SPARK_HOME that our own lacks
         os.environ.setdefault("SPARK_HOME", str(package))
     prepare_environment(local=local)
     script = Path(os.environ.get("SPARK_HOME", package)) / "bin" / command
@@ -64,7 +65,7 @@ def become(command: str, argv: list[str]) -> int:
 
 
 def is_local(argv: list[str]) -> bool:
-    """Whether a job with these words runs on this machine, as far as the words say."""
+    """Whether a job with this command line runs on this machine, judging by `--master` only."""
     masters = [value for name, value in itertools.pairwise(argv) if name == "--master"]
     masters += [word.removeprefix("--master=") for word in argv if word.startswith("--master=")]
     return all(master.startswith("local") for master in masters)

@@ -1,6 +1,5 @@
-"""Why a start failed, in nats-server's words: scripts, charts and people look for them.
-
-What no listener refused keeps the error's own words, which name the fault better.
+"""The reason why a start failed, in the wording of nats-server, because scripts, charts and people look for it. Errors that
+do not come from a listener keep their own text, which describes the fault better.
 """
 
 import os
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def start_failure(error: HeadwaterError, config: "ServerConfig") -> str:
-    """One line for the log, without its end."""
+    """One line for the log, without a line end."""
     cause = error.__cause__
     if not isinstance(error, EnvironmentProblem) or not isinstance(cause, OSError):
         return str(error)
@@ -33,7 +32,7 @@ def start_failure(error: HeadwaterError, config: "ServerConfig") -> str:
 
 
 def _listener(where: str, config: "ServerConfig") -> str:
-    """Whose address it is; empty for the clients', whose listener is bound first."""
+    """The listener with this address; empty for the clients' listener, which is bound first."""
     broker = config.broker
     if where == f"{broker.host}:{broker.port}":
         return ""

@@ -1,11 +1,11 @@
-"""`headwater store import DIR --store-dir NEW`: the streams of a nats-server into a store of ours.
+"""`headwater store import DIR --store-dir NEW`: import the streams of a nats-server into our own store.
 
-DIR is the `store_dir` of a nats-server that has ended; NEW is a store directory that no broker has open. Each stream is read
-and restored by a broker inside this process, so it goes the way of every
-backup: all of a stream comes over, or nothing of it.
-`--check` only reads, and says what would come.
+DIR is the `store_dir` of a stopped nats-server; NEW is a store directory that no broker has open. Each stream is read and
+then restored by a broker inside this process, like any backup: either all of it is imported, or none.
 
-Exit status: 0 when everything came over, 1 when something did not, 2 for a wrong command line.
+`--check` only reads the streams, and reports what would be imported.
+
+Exit status: 0 when everything was imported, 1 when something was not, 2 for a wrong command line.
 """
 
 import argparse
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 SYSTEM = "$SYS"
 GLOBAL = "$G"
-RESTORE_SECONDS = 60.0  # for one answer of the broker
+RESTORE_SECONDS = 60.0  # for one answer from the broker
 
 
 class Outcome(NamedTuple):
-    """What became of a stream; `failure` is why nothing of it came over."""
+    """The result of one stream; `failure`: why none of it was imported."""
 
     stream: ForeignStream
     converted: Converted | None
     failure: str = ""
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """As JSON, for programs."""
         found: dict[str, Any] = {"account": self.stream.account, "stream": self.stream.name}
         if self.converted is not None:
             found |= self.converted._asdict()
         return {**found, "failure": self.failure} if self.failure else found
 
     def lines(self) -> list[str]:
-        """For people."""
+        """As text, for people."""
         title = f"{self.stream.account} > {self.stream.name}"
         if self.converted is None:
             return [f"{title}: NOT taken: {self.failure}"]
@@ -104,7 +104,7 @@ def _convert(stream: ForeignStream, directory: Path) -> Outcome:
 
 @contextmanager
 def _errors_only() -> Iterator[None]:
-    """Without what every start of a broker logs: what became of each stream is printed."""
+    """Suppress what every broker logs at start; the result of each stream is printed anyway."""
     logger = logging.getLogger("headwater")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -115,13 +115,13 @@ def _errors_only() -> Iterator[None]:
 
 
 async def _import(target: Path, account: str, streams: list[ForeignStream]) -> list[Outcome]:
-    """Restore the streams of one account. Raises what a broker's start raises, for a store that is in use for instance."""
+    """Restore the streams of one account. Raises what a broker's start raises, for example when the store is in use."""
     from headwater.client.client import connect
     from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
     from headwater.exchange.options import BrokerOptions
     from headwater.server.broker import Broker
 
-    password = secrets.token_urlsafe(24)  # other users of this machine have no business here
+    password = secrets.token_urlsafe(24)  # keeps other users of this machine out
     user = UserOptions(username="import", password=password)
     options = BrokerOptions(jetstream=True, store_dir=target)
     if account == GLOBAL:

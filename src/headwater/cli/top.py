@@ -1,8 +1,8 @@
-"""`headwater top`: a live view of one broker in a terminal, from its monitoring port; a nats-server's will do.
+"""`headwater top`: a live view of one broker in a terminal, from its monitoring port; works with nats-server, too.
 
 headwater top                            http://127.0.0.1:8222, every two seconds, until Ctrl-C
 headwater top -m http://host:8222 -d 5
-headwater top --once --json              one look and a second one for the rates, for scripts
+headwater top --once --json              two measurements, for the rates, and one document, for scripts
 """
 
 import argparse
@@ -74,7 +74,7 @@ def _live(url: str, delay: float, sort: str, before: Look) -> int:
 
 
 def view(found: dict[str, Any]) -> "Group":
-    """Tables of what `figures` has found."""
+    """The result of `figures` as tables."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -6,7 +6,7 @@ datetime keeps none of them. Every error is a CloudEventError whose `rule` is on
 
 An event made by a program must follow the grammars of RFC 3986 and RFC 2046, unless it is made with `strict=False`. When
 an event is read, a URI or a media type only has to be a non-empty String, unless it is read with `strict=True`: senders
-put spaces and é into `source`, and dropping their events would help nobody else.
+put spaces and é into `source`, and dropping their events would serve no purpose.
 """
 
 import base64
