@@ -1,6 +1,6 @@
 """Reads and writes addresses in URLs and messages.
 
-`urllib.parse` handles all kinds of URLs, but its import costs a server half a mebibyte. The URL of a route is
+`urllib.parse` handles all kinds of URLs, but importing it costs a server half a mebibyte. The URL of a route is
 `scheme://user:password@host:port`; anything after that is ignored.
 """
 
@@ -11,9 +11,9 @@ ANY_ADDRESS = ("", "0.0.0.0", "::")  # of a listener on every interface
 
 
 class UrlAddress(NamedTuple):
-    """The address in a URL: `host` in lower case, without brackets, empty when there is none; `port` None when it has none.
+    """The address in a URL. `host` is in lower case and without brackets, "" if absent; `port` is None if absent.
 
-    `user` and `password` have their %XX decoded; `password` is None when it has none.
+    `user` and `password` are percent-decoded; `password` is None if absent.
     """
 
     host: str
@@ -61,7 +61,7 @@ def _decoded(text: str) -> str:
 
 
 def bracketed(host: str) -> str:
-    """`host` as written before `:port`: an IPv6 address gets brackets, unless it has them."""
+    """`host` in the form before `:port`: an IPv6 address gets brackets, unless it has them."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 

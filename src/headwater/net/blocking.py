@@ -4,8 +4,8 @@ Deadlines are points on the `time.monotonic` clock, not durations, so that one d
 many reads it takes. When a deadline passes while reading, the result is `False`, because the caller may want to wait
 longer; while connecting or writing it is a `TransportError`, because a connection with half an op sent is useless.
 
-Used where asyncio does not fit: Spark's executors and its planner. No threads. TLS is the standard library's, around
-the socket; bytes that it has decrypted but not returned yet are taken before waiting for the socket.
+For code that cannot use asyncio: Spark's executors and its planner. It starts no threads. TLS is the standard library's
+wrapper around the socket; bytes that it has already decrypted are read before waiting for the socket.
 """
 
 import socket
@@ -19,7 +19,7 @@ from headwater.wire.receive import ReceiveBuffer
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-RECEIVE_SIZE: int = 1 << 20  # bytes per recv; a replay fills it, and fewer calls leave more CPU to decoding
+RECEIVE_SIZE: int = 1 << 20  # bytes per recv; a replay fills it, and fewer calls leave more CPU for decoding
 
 
 def deadline_after(seconds: float) -> float:
@@ -35,12 +35,12 @@ class BlockingConnection:
         self.address = address
         self.received = ReceiveBuffer(RECEIVE_SIZE)
         self.closed = False
-        # raised when nothing came in time; a TLS socket raises an error of its own
+        # raised when nothing has arrived in time; a TLS socket raises a different error
         self._not_yet: tuple[type[OSError], ...] = (TimeoutError, BlockingIOError)
 
     @classmethod
     def dial(cls, host: str, port: int, deadline: float) -> Self:
-        """Connect. Raises TransportError when that fails or takes until after the deadline."""
+        """Connect. Raises TransportError if that fails or misses the deadline."""
         address = f"{host}:{port}"
         try:
             peer = socket.create_connection((host, port), timeout=max(deadline - time.monotonic(), 0.001))
@@ -50,7 +50,9 @@ class BlockingConnection:
         return cls(peer, address)
 
     def secure(self, context: "SSLContext", name: str, deadline: float) -> None:
-        """Start TLS with a server whose certificate is for `name`. Raises TransportError and closes the connection."""
+        """Start TLS with a server whose certificate must be for `name`. On failure closes the connection and raises
+        TransportError.
+        """
         import ssl
 
         self._check_open()
@@ -63,7 +65,7 @@ class BlockingConnection:
             raise TransportError(f"no TLS with {self.address}: {error}", value=self.address) from error
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data`. Raises TransportError and closes the connection."""
+        """Write all of `data`. On failure closes the connection and raises TransportError."""
         self._check_open()
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -73,10 +75,10 @@ class BlockingConnection:
             raise TransportError(f"lost {self.address} while writing: {error}", value=self.address) from error
 
     def receive(self, deadline: float) -> bool:
-        """Wait for bytes and add them to `received`; False when none came in time.
+        """Wait for bytes and add them to `received`; False if none arrived in time.
 
-        A deadline that has passed already still takes what has arrived. Raises TransportError when the peer closed the
-        connection or it broke.
+        After the deadline, bytes that have already arrived are still read. Raises TransportError if the connection was
+        closed or lost.
         """
         self._check_open()
         try:

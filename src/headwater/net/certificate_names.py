@@ -19,7 +19,7 @@ _SHORT = {
 
 
 def names_in(layer: TlsLayer | None) -> tuple[str, ...]:
-    """Empty when the client has shown no certificate, or none that was verified."""
+    """The names, in order; empty without a verified client certificate."""
     if layer is None:
         return ()
     shown = layer.peer_names

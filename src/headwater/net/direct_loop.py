@@ -1,20 +1,20 @@
 """An asyncio event loop that reads plain links directly, without asyncio's callbacks.
 
     epoll ──ready descriptors──▶ Poller.select ─┬─ a plain link's: Endpoint.read_ready, here and now
-                                                └─ everything else: back to asyncio, as always
+                                                └─ everything else: returned to asyncio, as usual
 
-For every ready descriptor asyncio schedules a callback, runs it in a context of its own, and the callback calls a
-transport, which calls a protocol for space: 8 us of interpreter for a read that takes the kernel two. The links'
-transports stay registered, so pausing, closing and errors work as usual; only readiness to be read is intercepted, and
-the end of input and errors are passed to asyncio.
+For every ready descriptor asyncio schedules a callback and runs it in its own context; the callback calls a transport,
+which calls a protocol for space: 8 us of interpreter for a read that takes the kernel two. The links' transports stay
+registered, so pausing, closing and errors work as usual; only readiness for reading is intercepted, and the end of
+input and errors are passed to asyncio.
 
 A component that acts once on all input of a turn (a store: one fdatasync for every publish) registers a callback with
 `DirectLoop.after_reads`. It is called when all ready links have been read, without a detour through asyncio either.
 
 `select` keeps waiting until `call_soon` or `call_at` has scheduled something. Python runs signal handlers between
-interpreter instructions, which compiled code does not execute: so `select` runs them in each turn, or a busy server
-would handle SIGTERM only once its clients are silent. Linux only (epoll); elsewhere, and for brokers in a program's own
-loop, links are read by their transports.
+interpreter instructions, which compiled code does not execute, so `select` runs them in each turn; otherwise a busy
+server would handle SIGTERM only once its clients are silent. Linux only (epoll); elsewhere, and for brokers in a
+program's own loop, transports read the links.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ Arguments = TypeVarTuple("Arguments")
 
 READABLE: int = 1  # EPOLLIN, and EVENT_READ
 BROKEN = select.EPOLLERR | select.EPOLLHUP
-MAX_EVENTS = 256  # descriptors that one call reports; the others are reported by the next
+MAX_EVENTS = 256  # descriptors reported by one call; the next call reports the others
 
 
 class Poller(selectors.EpollSelector):
@@ -84,7 +84,7 @@ class Poller(selectors.EpollSelector):
                 left = max(0.0, end - time.monotonic())
 
     def _read_broken(self, found: list[tuple[int, int]]) -> None:
-        """Handle links first whose peers have reset them, so that no more messages are routed to them.
+        """First handle links whose peers have reset them, so that no more messages are routed to them.
 
         A broker that is killed resets its routes: with messages unread, the kernel sends RST and no FIN.
         """
@@ -107,7 +107,7 @@ class Poller(selectors.EpollSelector):
         try:
             key = self.get_key(descriptor)
         except KeyError:
-            return  # a link that was read before it in this turn has closed it
+            return  # closed by a link that was read earlier in this turn
         found = 0
         if events & ~select.EPOLLIN:
             found |= selectors.EVENT_WRITE

@@ -1,11 +1,11 @@
 """The hot half of a link: the code that runs for every read and write of a plain connection.
 
-Reading: the transport asks for space, and says how much came; both go to the receive buffer, and the owner parses it in
-place. Writing: the output is offered to the kernel straight from its buffer, without the copy that a transport would
-make; what the kernel does not take stays there until the socket is writable again.
+Reading: the transport writes into the receive buffer, and the owner parses it in place. Writing: write(2) takes the
+output directly from its buffer, without the copy that a transport would make; bytes that the kernel does not accept
+stay there until the socket is writable again.
 
 Rare operations (connecting, layers, closing, waiting for a slow peer) are in `net.link.Link`, which extends this class.
-The pointers here are handed to read(2) and write(2).
+The pointers used here go to read(2) and write(2).
 """
 
 import logging
@@ -25,7 +25,7 @@ else:
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.receive import ReceiveBuffer
 
-    errno: int = 0  # where the errno of the C library is not available
+    errno: int = 0  # the C library's errno is not available
 
 from typing import TYPE_CHECKING
 
@@ -37,10 +37,10 @@ logger = logging.getLogger("headwater.net.link")
 
 
 class Endpoint:
-    """Bytes in to `owner.receive`, bytes out of `output`.
+    """Passes input to `owner.receive`, and writes `output`.
 
-    `_descriptor` is the socket's where bytes may go straight to it, else -1. `_blocked`: the kernel takes no more for now.
-    `_handed` counts the bytes that have left `output`.
+    `_descriptor` is the socket's if it may be read and written directly, otherwise -1. `_blocked`: the kernel accepts
+    no more for now. `_handed` counts the bytes that have left `output`.
     """
 
     def __init__(self, owner: "LinkOwner", received: ReceiveBuffer, layer: "Layer | None") -> None:
@@ -70,8 +70,10 @@ class Endpoint:
             self.hand_over()
 
     def read_ready(self) -> cython.bint:
-        """Read once, without the transport (`net.direct_loop`). False for the end and for errors, which the transport reads
-        too; the owner is called for these now, two turns of the loop before the transport would do it."""
+        """Read once, without the transport (`net.direct_loop`). False at the end of input and on errors, which the
+        transport then reads too; the owner learns of them here, two turns of the loop before the transport would report
+        them.
+        """
         received: ReceiveBuffer = self._input
         count: cython.Py_ssize_t
         if self.closing or self._layer is not None or self._descriptor < 0:
@@ -99,7 +101,7 @@ class Endpoint:
         return True
 
     def hand_over(self) -> None:
-        """Let the owner parse what is there."""
+        """Let the owner parse the buffer."""
         received: ReceiveBuffer = self._input
         try:
             received.consume(self.owner.receive(received.data, received.filled))
@@ -110,7 +112,7 @@ class Endpoint:
     # ── out ──
 
     def push(self) -> cython.Py_ssize_t:
-        """Write `output` as far as the peer accepts it; returns how many bytes are left."""
+        """Write as much of `output` as the peer accepts; returns the number of bytes left."""
         if self._descriptor < 0 or self._layer is not None:
             self.flush()
             return self.pending
@@ -120,7 +122,7 @@ class Endpoint:
         return self.output.size - self.output.head
 
     def _offer(self) -> cython.int:
-        """One write(2). An error is met again by the transport when it reads, and reported by it."""
+        """One write(2). Errors are ignored: the transport meets them when it reads, and reports them."""
         output: OutputBuffer = self.output
         written: cython.Py_ssize_t
         waiting: cython.Py_ssize_t = output.size - output.head
@@ -148,7 +150,7 @@ class Endpoint:
 
     @property
     def pending(self) -> int:
-        """Bytes that were handed to this link and that the kernel has not taken."""
+        """Bytes passed to this link that the kernel has not accepted yet."""
         raise NotImplementedError
 
     def ended(self) -> None:

@@ -1,10 +1,10 @@
-"""HTTP/1.1 requests over persistent connections, as far as a client of a JSON interface needs them.
+"""HTTP/1.1 requests over persistent connections: as much as a client of a JSON API needs.
 
-    ask ─▶ a kept connection, or a new one ─▶ head and body out, head and body in ─▶ kept again, if the server lets it
+    ask ─▶ an idle connection, or a new one ─▶ head and body out, head and body in ─▶ idle again, if the server allows
 
-One connection carries one request at a time; as many are open as requests run at once. One that was idle for longer
-than IDLE_SECONDS is not reused, because the server may be closing it. Redirects are not followed, nothing is
-compressed, and no request is repeated: only the caller knows whether that is safe.
+One connection carries one request at a time, so there are as many connections as concurrent requests. A connection that
+was idle for longer than IDLE_SECONDS is not reused, because the server may be closing it. Redirects are not followed
+and nothing is compressed. Requests are not retried: only the caller knows whether that is safe.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
 
 
 class HttpConnections:
-    """All connections to one server. `timeout` in seconds, of connecting and of each request."""
+    """All connections to one server. `timeout`: seconds for each request, connecting included."""
 
     def __init__(self, host: str, port: int, timeout: float, tls: ssl.SSLContext | None, server_name: str) -> None:
         self.where = f"{host}:{port}"
@@ -52,8 +52,9 @@ class HttpConnections:
         self._closed = False
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
-        """Send one request. Raises TransportError when there is no connection; after ConnectionClosed and
-        RequestTimeout the server may have carried it out."""
+        """Send one request and return its answer. Raises TransportError if no connection can be made; after
+        ConnectionClosed and RequestTimeout the server may have executed the request.
+        """
         try:
             async with asyncio.timeout(self._timeout):
                 kept = self._take() or await self._connect()
@@ -71,7 +72,7 @@ class HttpConnections:
             ) from None
 
     async def close(self) -> None:
-        """Close every connection; requests that run fail with ConnectionClosed."""
+        """Close every connection; running requests fail with ConnectionClosed."""
         self._closed = True
         self._idle.clear()
         gone, self._open = self._open, set()
@@ -92,7 +93,7 @@ class HttpConnections:
         return None
 
     def _drop(self, kept: _Kept) -> None:
-        kept.writer.close()  # stays in `_open`, so that `close` waits for its socket
+        kept.writer.close()  # the writer stays in `_open`, so that `close` waits for its socket
 
     async def _connect(self) -> _Kept:
         if self._closed:

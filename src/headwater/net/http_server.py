@@ -1,11 +1,11 @@
-"""uvicorn behind our own listener, so that the limits of `net.limits` apply to it as to every other.
+"""uvicorn behind our own listener, so that the limits of `net.limits` apply to it as to every other server.
 
     Listener ─ connections, per address ─▶ BoundedHttp ─ login_seconds, login_bytes for a request's head ─▶ the application
 
-uvicorn's own server retries accept without pause when no descriptors are left, has no limit per address, and waits for
-the rest of a request for ever. A head that is not complete `login_seconds` after its first byte, or after the
-connection was made, is answered with 408, and the connection ends. The application limits the time of a body, because
-only it checks authentication.
+uvicorn's own server retries accept without a pause when descriptors run out, has no limit per address, and waits for
+the rest of a request without a timeout. Here a head that is not complete `login_seconds` after its first byte, or after
+the connection was made, gets a 408 response, and the connection is closed. The application limits the time for a body,
+because only it checks authentication.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class HttpServer(uvicorn.Server):
         """Start accepting."""
         self._task = asyncio.create_task(self._serve())
         while not self.started and not self._task.done():
-            await asyncio.wait([self._task], timeout=0.001)  # uvicorn has no event for it
+            await asyncio.wait([self._task], timeout=0.001)  # uvicorn has no event for this
         if self._task.done():
             await self._task
 

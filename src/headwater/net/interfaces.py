@@ -1,7 +1,7 @@
-"""The addresses of this machine that other machines can dial, for a broker that listens on every address to announce.
+"""The addresses of this machine that other machines can dial; a broker that listens on every address announces them.
 
-Python's library does not list interfaces. Linux lists them through `ioctl` (one IPv4 address for each interface) and
-/proc (IPv6); elsewhere only the source addresses of outgoing packets are found, one for each family.
+Python's library does not list interfaces. On Linux this module uses `ioctl` (one IPv4 address per interface) and /proc
+(IPv6); elsewhere it finds only the source addresses of outgoing packets, one per family.
 
 Loopback and link-local addresses are left out: other machines cannot reach them.
 """
@@ -12,13 +12,13 @@ import sys
 from headwater.net.address import ANY_ADDRESS
 
 SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
-NAME_SIZE = 16  # of an interface, in bytes, with the final zero
+NAME_SIZE = 16  # bytes of an interface name, with the final zero
 IPV6_TABLE = "/proc/net/if_inet6"
 GLOBAL_SCOPE = "00"
 OUTSIDE = (
     (socket.AF_INET, "192.0.2.1"),
     (socket.AF_INET6, "2001:db8::1"),
-)  # reserved for documentation: no host has it
+)  # reserved for documentation: no host has these addresses
 
 
 def dialable(host: str) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def dialable(host: str) -> tuple[str, ...]:
 
 
 def own_addresses(table: str = IPV6_TABLE) -> tuple[str, ...]:
-    """The addresses in the order of the interfaces, IPv4 first; empty if there is only loopback."""
+    """The addresses in the order of the interfaces, IPv4 first; empty if the machine has only loopback."""
     found = [*_ipv4(), *_ipv6(table)] if sys.platform == "linux" else _outgoing()
     return tuple(dict.fromkeys(address for address in found if not _is_local(address)))
 

@@ -3,9 +3,9 @@
     a session, a listener, a reload ── note(kind, …) ─▶ ring (/eventz), counts (/varz, /metrics), log
 
 An event equal to the last one of its kind increments that one's `times` instead of taking a place in the ring, and each
-kind logs at most LINES_PER_SECOND lines: a client that tries a thousand passwords can neither fill the disk nor
-displace earlier events. The next line gives the number left out. No event holds a secret: a failed login is recorded
-with the user name, never with its credentials.
+kind logs at most LINES_PER_SECOND lines; the next line gives the number left out. So a client that tries a thousand
+passwords can neither fill the disk nor displace earlier events. No event contains a secret: a failed login is recorded
+with the user name, without the credentials.
 """
 
 import logging

@@ -12,7 +12,7 @@ _SCRATCH = 1 << 16  # bytes handed from one layer to the next at a time
 
 
 class Layer(Protocol):
-    """One conversation's state in one layer."""
+    """The state of one connection in one layer."""
 
     @property
     def ready(self) -> bool:
@@ -26,16 +26,16 @@ class Layer(Protocol):
         """Bytes from the wire. Raises TransportError when they violate the protocol."""
 
     def read_into(self, space: memoryview) -> int:
-        """Write decoded bytes to `space`; returns how many, 0 when there are none."""
+        """Write decoded bytes to `space`; returns their number, 0 if there are none."""
 
     def write(self, data: memoryview) -> None:
-        """Bytes for the peer, all of them."""
+        """Encode bytes for the peer. All of `data` is taken."""
 
     def take(self) -> bytes:
-        """Bytes to send; empty when there are none."""
+        """Remove and return the encoded bytes to send; b"" if there are none."""
 
     def finish(self) -> None:
-        """End our side of the conversation. Nothing may be written afterwards."""
+        """End our side of the connection. `write` must not be called afterwards."""
 
 
 class Stack:

@@ -2,11 +2,12 @@
 
     DEFAULTS["iggy"] ── `connection_limits { iggy { … } }` ─▶ Limits ─▶ Listener, sessions
 
-Each listener has the same limits, but where they are set differs: those that nats-server has keep its names in the
-configuration (`authorization { timeout }`, `max_control_line`, `max_connections`, `max_pending`), the others are in the
-block `connection_limits`. ELSEWHERE lists these; their values here are the defaults, for the table.
+Every listener has the same limits, but not all are set in the same place: limits that nats-server also has keep its
+names in the configuration (`authorization { timeout }`, `max_control_line`, `max_connections`, `max_pending`); the
+others are in the block `connection_limits`. ELSEWHERE lists the former; their values here are the defaults, for the
+table.
 
-Every limit is checked before the bytes are in memory.
+Every limit is checked before the bytes are stored.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,10 @@ IGGY, IGGY_HTTP, IGGY_QUIC = "iggy", "iggy_http", "iggy_quic"
 class Limits(Record):
     """The limits of one listener; 0: no limit.
 
-    `login_seconds`: until a connection has logged in, or sent its request; `login_bytes`: of one frame, line or request
-    head before that. `connections`: at a time, and `per_address` of them from one address. `requests_per_turn`: of one
-    connection in one turn of the loop; 0: those of one read, 64 KiB. `waiting_bytes`: of answers that the peer does not
-    read.
+    `login_seconds`: time for a connection to log in, or to send its request. `login_bytes`: size of one frame, line or
+    request head before that. `connections`: open connections, `per_address` those from one address.
+    `requests_per_turn`: requests of one connection in one turn of the loop; 0 for those of one read, 64 KiB.
+    `waiting_bytes`: answers that the peer has not read.
     """
 
     login_seconds: float = 0.0

@@ -1,21 +1,21 @@
-"""One connection: input goes to an owner that parses it, output is written once per loop iteration.
+"""One connection: passes input to an owner that parses it, and writes output once per loop iteration.
 
-The owner (a broker session, a client connection) is sans-I/O: it gets the receive buffer and returns how much it used; it
-appends to `output` and asks for a flush. This class knows no protocol.
+The owner (a broker session, a client connection) is sans-I/O: it parses the receive buffer and returns how many bytes
+it used; it appends to `output` and requests a flush. This class is independent of the protocol.
 
     socket ──get_buffer/buffer_updated──▶ ReceiveBuffer ──owner.receive──▶ …
     … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ socket
 
-A layer (TLS, WebSocket) is called in between in both directions, and the transport writes its output; without one,
-`Endpoint` does the frequent work.
+A layer (TLS, WebSocket) sits between the socket and the owner, and the transport writes its output; without a layer,
+`Endpoint` reads and writes the socket itself.
 
 Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer accepts no
-more, bytes stay in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
-The owner is called at once when the end is read; the transport needs another turn of the loop to report it.
+more, bytes stay in `output`, where `pending` counts them. An exception in the owner is logged and ends only this link.
+The owner is called as soon as the end of input is read; the transport would report it one turn of the loop later.
 
-Ranges of files (`send`) and whatever follows them meanwhile wait in a queue in front of `output`; as long as there is one,
-`output` is held back. For a plain socket to become writable again, a duplicate of its descriptor is watched: an event
-loop leaves the descriptor of a transport to that transport.
+Ranges of files (`send`), and pieces sent after them, wait in a queue in front of `output`; `output` is held back while
+the queue is not empty. To learn when a plain socket is writable again, the link watches a duplicate of its descriptor,
+because an event loop does not let others watch the descriptor of a transport.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ from headwater.wire.receive import START_SIZE, ReceiveBuffer
 
 logger = logging.getLogger(__name__)
 
-HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
-LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
-LARGE_BYTES = 1 << 16  # for larger pieces a copy costs more than a separate write
+HIGH_WATER = 1 << 20  # unwritten bytes above which `drained` waits, and a transport gets no more
+LOW_WATER = HIGH_WATER // 4  # unwritten bytes at which `drained` returns
+LARGE_BYTES = 1 << 16  # copying a larger piece costs more than a separate write
 LINGER_SECONDS = 0.25  # how long a closed link waits for the peer to read its last bytes
-LINGER_BYTES = 1 << 22  # the input discarded meanwhile, before it aborts
-WIRE_BYTES = 1 << 16  # one read when there is a layer
-RECORD_BYTES = 1 << 14  # what one record of TLS holds at most
+LINGER_BYTES = 1 << 22  # input that a closed link discards before it aborts
+WIRE_BYTES = 1 << 16  # size of one read for a layer
+RECORD_BYTES = 1 << 14  # largest TLS record
 _NOT, _LOST, _GONE = range(3)
 """The stages of a link's end: open; the owner was notified; the transport is closed and cannot be aborted."""
 _NO_QUEUE = PieceQueue()  # shared by all links that never sent a range, to save memory
@@ -59,16 +59,16 @@ class LinkOwner(Protocol):
         it."""
 
     def lost(self, error: Exception | None) -> None:
-        """The connection has ended; None when one side closed it in order."""
+        """The connection has ended. `error` is None if one side closed it in order."""
 
 
-# The array that the links of one loop read into: one for all, because only one reads at a time (see `wire.receive`).
+# One array per loop, which all its links read into, because only one reads at a time (see `wire.receive`).
 _reading: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray] = weakref.WeakKeyDictionary()
 
 
 def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
     if sys.platform.startswith("win"):
-        return None  # a proactor holds the space while others read
+        return None  # a proactor keeps the array while other links read
     array = _reading.get(loop)
     if array is None:
         _reading[loop] = array = bytearray(START_SIZE)
@@ -76,7 +76,7 @@ def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
 
 
 def _wire_array(loop: asyncio.AbstractEventLoop) -> bytearray:
-    """The array that layers are fed from. They may decode into the same one: a layer keeps its input."""
+    """The array for a layer's input. The layer may decode into the same array, because it copies its input."""
     shared = _shared_array(loop)
     return bytearray(WIRE_BYTES) if shared is None else shared
 
@@ -98,9 +98,9 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._flush_scheduled = False
         self._paused = False
-        self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
+        self._queue = _NO_QUEUE  # written before `output`; while it is not empty, the link counts as blocked
         self._ended = _NOT
-        self.when_gone: asyncio.Future[None] | None = None  # done when the transport is closed, for `end_all`
+        self.when_gone: asyncio.Future[None] | None = None  # done when the transport is closed; for `end_all`
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -125,7 +125,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self.owner.attach(self)
 
     def eof_received(self) -> bool:
-        return False  # a half-open peer is of no use: close
+        return False  # a half-open connection is useless: close it
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -185,19 +185,19 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     @property
     def port(self) -> int:
-        """Its port; 0 when unknown."""
+        """The peer's port; 0 when unknown."""
         port = self.peer.rpartition(":")[2]
         return int(port) if port.isdecimal() else 0
 
     @property
     def pending(self) -> int:
-        """Bytes that were handed to this link and that the kernel has not taken."""
+        """Bytes passed to this link that the kernel has not accepted yet."""
         waiting = len(self.output) + self._queue.size
         return waiting + (self._transport.get_write_buffer_size() if self._transport else 0)
 
     @property
     def sent(self) -> int:
-        """Bytes that the kernel has taken so far: a peer that reads makes this grow."""
+        """Bytes that the kernel has accepted so far: this grows while the peer reads."""
         return self._handed - (self._transport.get_write_buffer_size() if self._transport else 0)
 
     def flush_soon(self) -> None:
@@ -400,7 +400,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         if not self._hand_queue_to_transport(self._transport):
             return
         if self._descriptor >= 0 and len(self.output):
-            self._hand_to_transport(self._transport)  # it closes behind its last byte
+            self._hand_to_transport(self._transport)  # the transport closes after the last byte
         self.closing = True
         if self._layer is not None:
             self._layer.finish()
@@ -412,7 +412,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             return
         try:
             self._transport.write_eof()
-        except OSError:  # the peer has reset the connection, which was not reported yet
+        except OSError:  # the peer has reset the connection, which has not been reported yet
             self._transport.abort()
             return
         self._loop.call_later(LINGER_SECONDS, self._transport.close)
@@ -439,7 +439,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._write_layer(layer)
 
     async def prepared(self) -> None:
-        """Wait until the layer is ready to carry the owner's bytes. Raises TransportError when it never will be."""
+        """Wait until the layer is ready for the owner's bytes. Raises TransportError if the handshake fails."""
         if self._layer is None or self._layer.ready:
             return
         self._preparing = self._loop.create_future()
@@ -457,7 +457,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
                 with memoryview(self._wire) as wire:
                     layer.feed(wire[:nbytes])
             except TransportError as error:
-                failure = error  # what came in order before counts
+                failure = error  # bytes that were decoded before the error still count
             while not self.closing and (count := _read_records(layer, received.writable(RECORD_BYTES))):
                 received.received(count)
                 received.consume(self.owner.receive(received.data, received.filled))
@@ -526,5 +526,5 @@ async def end_all(links: Sequence[Link]) -> None:
         _, late = await asyncio.wait(waiting, timeout=2 * LINGER_SECONDS)
         if late:
             for link in links:
-                link.abort()  # of no effect on those that are gone
+                link.abort()  # no effect on links that have ended
             await asyncio.wait(late, timeout=LINGER_SECONDS)

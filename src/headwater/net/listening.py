@@ -1,18 +1,18 @@
-"""A listener: an address whose connections become links. It is bound first and opened later, so that all of a server's ports
-open in one turn of the loop.
+"""A listener turns the connections to one address into links. It is bound first and opened later, so that all of a
+server's ports open in one turn of the loop.
 
     bind(host, port) ─▶ Listener, still closed ── open() ─▶ accept ─▶ make_link ── close() ─▶ no new ones
 
-asyncio's own server opens when it is bound, and without free descriptors it logs a traceback for every place in its
-backlog and retries as often: 20 MB of log in five seconds. This one logs it once in ten seconds, with a count, and
-tries again after a growing pause. The number of accepts per turn of the loop is bounded, so that a storm of new
-connections leaves time for existing ones.
+asyncio's own server opens when it is bound, and when descriptors run out it retries, with a traceback in the log, once
+for every place in its backlog: 20 MB of log in five seconds. This one logs once in ten seconds, with a count, and
+retries after a growing pause. The number of accepts per turn of the loop is bounded, so that a storm of new connections
+leaves time for existing ones.
 
-A connection above the listener's limits (`net.limits`) is sent `farewell` and closed; that is counted, and logged at most
-once in the same time.
+A connection above the listener's limits (`net.limits`) gets `farewell` and is closed; refusals are counted, and logged
+at most once in ten seconds.
 
-`0.0.0.0` and `::` are every address of this machine, of both families, as for a nats-server: one socket takes both. Where
-there is no IPv6, it is IPv4 alone.
+`0.0.0.0` and `::` both mean every IPv4 and IPv6 address of this machine, as in nats-server: one socket serves both
+families. On a machine without IPv6 it serves IPv4 alone.
 """
 
 import asyncio
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BACKLOG = 1024  # connections; a reconnect storm of a few thousand clients arrives within one turn of the loop or two
-ACCEPTED_PER_TURN = 64  # a connection takes some 100 us until its greeting is out
-FIRST_PAUSE = 0.05  # seconds without accepting when there is no descriptor left; doubled each time
+ACCEPTED_PER_TURN = 64  # it takes some 100 us to accept a connection and write its greeting
+FIRST_PAUSE = 0.05  # seconds without accepting when descriptors have run out; doubled each time
 LONGEST_PAUSE = 1.0
-FAREWELL_SECONDS = 0.1  # seconds that a refused connection stays open, so that its peer reads the reason
+FAREWELL_SECONDS = 0.1  # seconds that a refused connection stays open, so that its peer can read the reason
 MOST_FAREWELLS = 64  # connections at a time; others are closed at once
 NO_LIMITS = Limits()
 HTTP_FAREWELL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 def _given_up(accepted: socket.socket, place: Place, task: "asyncio.Task[None]") -> None:
-    """The listener was closed before the link was made, maybe before its task ran."""
+    """Close the socket if the listener was closed before the link was made, or even before its task ran."""
     if task.cancelled():
         place.leave()
         accepted.close()
@@ -72,7 +72,7 @@ class Listener:
         self._farewell = farewell
         self._leaving: dict[socket.socket, asyncio.TimerHandle] = {}  # refused connections that are still open
         self.port = int(sockets[0].getsockname()[1])
-        self.refused = 0  # connections that could not be accepted for want of descriptors or memory, as far as counted
+        self.refused = 0  # failed accepts, for lack of descriptors or memory
         self._make_link = make_link
         self._tls = tls  # asyncio's own TLS, for protocols that are not links
         self._handshake_seconds = (limits.login_seconds or None) if tls is not None else None
@@ -83,20 +83,18 @@ class Listener:
         self._failures = RateLimitedLog(self._loop.time)
 
     def open(self) -> None:
-        """Start accepting. Raises EnvironmentProblem when another process listens there since it was bound."""
+        """Start accepting. Raises EnvironmentProblem if another process has started to listen there since `bind`."""
         for one in self.sockets:
             try:
                 one.listen(BACKLOG)
             except OSError as error:
                 raise _problem(one.getsockname()[0], self.port, error) from error
-            if hasattr(
-                socket, "SO_REUSEPORT"
-            ):  # what is accepted inherits it: after a kill the port can be taken again
+            if hasattr(socket, "SO_REUSEPORT"):  # accepted sockets inherit it: after a kill the port can be bound again
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._watch(one)
 
     def close(self) -> None:
-        """Stop accepting; existing connections stay. Safe to call again."""
+        """Stop accepting; existing connections stay open. Safe to call again."""
         for one in self.sockets:
             if one.fileno() >= 0:
                 self._ignore(one)
@@ -187,7 +185,7 @@ class Listener:
                 make_link, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
             )
             return
-        except OSError as error:  # it has gone already
+        except OSError as error:  # the peer has disconnected already
             logger.debug("connection_lost_while_accepted reason=%s", error)
         except Exception:
             logger.exception("link_not_made")
@@ -195,7 +193,7 @@ class Listener:
         accepted.close()
 
     def _failed(self, one: socket.socket, error: OSError) -> None:
-        """Pause accepting: readiness would be reported again at once, and cost a core."""
+        """Pause accepting: otherwise the loop would report readiness again at once, and use a whole core."""
         self._ignore(one)
         self._pauses[one] = self._loop.call_later(self._pause, self._go_on, one)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
@@ -218,12 +216,12 @@ def bind(
     limits: Limits = NO_LIMITS,
     farewell: bytes = b"",
 ) -> Listener:
-    """A listener on `host:port` (port 0: any free one), not open yet, each connection with an owner of its own.
+    """A listener on `host:port` (port 0: any free one), not open yet, whose connections get their own owners.
 
-    A name is bound at all its addresses. `make_link` may put layers in between (`net.tls.secure_link`). `reuse_port`:
-    other processes with the same flag share the address, and the system deals connections out to all. `limits`: the
-    limits on connections; `farewell`: sent to those above them. Raises EnvironmentProblem when the address cannot be
-    bound. To be called in the loop that will accept.
+    A name is bound at all its addresses. `make_link` may add layers (`net.tls.secure_link`). `reuse_port`: processes
+    with this flag share the address, and the system distributes connections among them. `limits`: the limits on
+    connections; `farewell`: the bytes sent to a connection above them. Raises EnvironmentProblem if the address cannot
+    be bound. Call this in the loop that will accept.
     """
     sockets = bound_sockets(host, port, reuse_port=reuse_port)
     return Listener(sockets, lambda: make_link(make_owner()), limits, farewell)
@@ -234,14 +232,14 @@ _inherited: dict[int, list[socket.socket]] = {}
 
 
 def inherit(sockets: Iterable[socket.socket]) -> None:
-    """Have the listeners of these ports take these sockets, whatever address they would bind themselves."""
+    """Give these sockets to the listeners of their ports, whatever addresses those would bind themselves."""
     for each in sockets:
         each.setblocking(False)
         _inherited.setdefault(each.getsockname()[1], []).append(each)
 
 
 def left_over() -> list[int]:
-    """The ports of inherited sockets that no listener has taken; they are closed now."""
+    """Close the inherited sockets that no listener has taken; returns their ports."""
     ports = list(_inherited)
     for each in [each for sockets in _inherited.values() for each in sockets]:
         each.close()
@@ -250,7 +248,7 @@ def left_over() -> list[int]:
 
 
 def bound_sockets(host: str, port: int, *, reuse_port: bool = False) -> list[socket.socket]:
-    """Sockets that hold `host:port` and do not listen yet; all have the same port. Raises EnvironmentProblem."""
+    """Sockets bound to `host:port`, all with the same port, that do not listen yet. Raises EnvironmentProblem."""
     if port in _inherited:
         return _inherited.pop(port)
     bound: list[socket.socket] = []
@@ -275,11 +273,11 @@ def _problem(host: str, port: int, error: Exception) -> EnvironmentProblem:
 
 
 Address = tuple[str | int, ...]
-"""As sockets have it: host and port first."""
+"""In the form of the socket module: host and port first."""
 
 
 def addresses(host: str, port: int) -> list[tuple[int, Address]]:
-    """What to bind for `host`: address families and addresses. Raises OSError for a name that does not resolve."""
+    """The address families and addresses to bind for `host`. Raises OSError for a name that does not resolve."""
     if host in ANY_ADDRESS:
         return [(socket.AF_INET6, ("::", port))] if speaks_ipv6() else [(socket.AF_INET, ("0.0.0.0", port))]
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -299,12 +297,12 @@ def speaks_ipv6() -> bool:
 
 
 def bound_socket(family: int, address: Address, *, reuse_port: bool = False) -> socket.socket:
-    """A socket bound to one address, not listening; `::` takes IPv4 too. Raises OSError."""
+    """A socket bound to one address, not listening; on `::` it serves IPv4 too. Raises OSError."""
     # Accepted sockets inherit the protocol number, and asyncio sets TCP_NODELAY only if it is TCP's.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        # A port that was in use a moment ago may be taken again. One that the system chooses is free, and has to be ours
-        # alone until we listen; on Windows the option would let others take it over.
+        # Allows binding a port that was in use a moment ago. A port chosen by the system is free, and must be ours
+        # alone until we listen. On Windows the option would let other processes take the port over.
         if address[1] != 0 and hasattr(socket, "SO_REUSEPORT"):
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if reuse_port:

@@ -1,6 +1,6 @@
-"""A blocking client: an event loop in a thread of its own runs the asyncio client, and each call waits for its result.
+"""A blocking client: an event loop in a separate thread runs the asyncio client, and each call waits for its result.
 
-`LoopThread` is the loop, `SyncProxy` makes any object of a client blocking: coroutine methods block, asynchronous
+`LoopThread` is the loop; `SyncProxy` makes any object of a client blocking: coroutine methods block, asynchronous
 iterations become plain ones, `async with` becomes `with`. A call costs two hops between threads, some 50 us. Any thread
 may call.
 """
@@ -22,7 +22,7 @@ _VALUES = (str, bytes, int, float, bool, type(None), list, tuple, dict, set)
 
 
 class LoopThread:
-    """An event loop that runs until `stop`; `run` takes a coroutine there and waits for its result."""
+    """An event loop that runs until `stop`; `run` executes a coroutine in it and waits for the result."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""Queued output of a link besides its buffer: bytes, and ranges of files that the kernel sends by itself.
+"""A link's queued output besides its buffer: bytes, and ranges of files that the kernel sends by itself.
 
 A range is not read while it waits, so a slow peer costs a queue entry and an open file, but no memory. Pieces keep
 their order. Nothing here blocks: `offer` writes what the socket accepts now.
@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # a broker without streams starts without their code
     from headwater.streams.files import FileRange
 
 Piece: TypeAlias = "bytes | FileRange"
-MAX_PIECES: Final = 1024  # buffers that one writev takes (IOV_MAX)
-OFFERED: Final = 1 << 20  # bytes after which the rest waits for another turn: a fast reader could take 64 MiB in one
+MAX_PIECES: Final = 1024  # buffers in one writev (IOV_MAX)
+OFFERED: Final = 1 << 20  # bytes per turn of the loop: a fast reader could otherwise take 64 MiB in one
 
 
 def as_bytes(piece: Piece) -> bytes:
@@ -27,7 +27,7 @@ class PieceQueue:
     def __init__(self) -> None:
         self.size = 0
         self._pieces: deque[Piece] = deque()
-        self._start = 0  # bytes of the first piece that were sent
+        self._start = 0  # bytes of the first piece that have been sent
 
     def add(self, piece: Piece) -> None:
         """Add a piece at the end."""
@@ -36,8 +36,9 @@ class PieceQueue:
             self.size += len(piece)
 
     def offer(self, descriptor: int) -> int:
-        """Write to a non-blocking socket, up to OFFERED bytes or one call; returns how many bytes it accepted. Raises
-        OSError when the socket or a file fails; bytes written before are not counted."""
+        """Write up to OFFERED bytes to a non-blocking socket; returns the number that it accepted. Raises OSError if
+        the socket or a file fails; bytes written before that are not counted.
+        """
         before = self.size
         try:
             while self._pieces and before - self.size < OFFERED:
@@ -67,7 +68,7 @@ class PieceQueue:
         return os.writev(descriptor, run)
 
     def _skip(self, count: int) -> bool:
-        """Remove `count` bytes; returns whether they end with a piece."""
+        """Remove `count` bytes; returns whether they end at the end of a piece."""
         self.size -= count
         count += self._start
         while self._pieces and count >= len(self._pieces[0]):
@@ -76,7 +77,7 @@ class PieceQueue:
         return count == 0
 
     def take(self) -> bytes:
-        """Read and return everything queued; the queue is empty afterwards, also when a file raises OSError."""
+        """Remove and return everything, reading files. The queue is empty afterwards, even if a file raises OSError."""
         pieces, start = list(self._pieces), self._start
         self.clear()
         return b"".join(map(as_bytes, pieces))[start:]

@@ -1,4 +1,4 @@
-"""Counts a listener's connections for `Limits.connections` and `Limits.per_address`, the same for TCP and QUIC.
+"""Counts a listener's connections for `Limits.connections` and `Limits.per_address`, for TCP and QUIC alike.
 
 places.refusal(host) ── "" ──▶ places.take(host) ─▶ Place ── leave()
           └── a reason ──▶ the connection is closed, counted, and logged once in SECONDS_BETWEEN_LINES
@@ -15,8 +15,9 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class RateLimitedLog:
-    """Logs at most one line in SECONDS_BETWEEN_LINES, with the number of suppressed ones. One object for each kind of
-    line."""
+    """Logs at most one line in SECONDS_BETWEEN_LINES, with the number of occurrences since the last. Each kind of line
+    has its own object.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -24,7 +25,7 @@ class RateLimitedLog:
         self._told_at = float("-inf")
 
     def say(self, level: int, text: str, *values: object) -> None:
-        """`text` ends in a place for the count."""
+        """Log `text` with `values`, unless it is too soon. `text` ends with a placeholder for the count."""
         self._untold += 1
         if self._clock() >= self._told_at + SECONDS_BETWEEN_LINES:
             logger.log(level, text, *values, self._untold)
@@ -32,7 +33,7 @@ class RateLimitedLog:
 
 
 class Place:
-    """One connection among those of a listener, until it `leave`s; calling it again has no effect."""
+    """One counted connection of a listener, until `leave` is called; further calls have no effect."""
 
     def __init__(self, places: "Places", host: str) -> None:
         self._places: Places | None = places
@@ -49,7 +50,7 @@ class Places:
     """The connections of one listener. `on_turned_away(address, reason)` is called for each refused connection."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
-        self.connections = 0  # present connections, in all and by address
+        self.connections = 0  # open connections, in total and by address
         self.by_host: dict[str, int] = {}
         self.turned_away = 0  # connections above the limits
         self.on_turned_away: Callable[[str, str], None] | None = None
@@ -57,7 +58,7 @@ class Places:
         self._refusals = RateLimitedLog(clock)
 
     def refusal(self, host: str) -> str:
-        """Why one more connection from this address is refused; "" when it is not."""
+        """Why one more connection from this address is refused; "" if it is not."""
         limits = self._limits
         if 0 < limits.per_address <= self.by_host.get(host, 0):
             return f"there are {limits.per_address} from this address"
@@ -72,7 +73,7 @@ class Places:
         return Place(self, host)
 
     def left(self, host: str) -> None:
-        """Count one connection less."""
+        """Count one connection fewer."""
         self.connections -= 1
         self.by_host[host] -= 1
         if not self.by_host[host]:

@@ -1,10 +1,10 @@
-"""QUIC: a listener whose connections carry requests, each on a bidirectional stream of its own.
+"""QUIC: a listener whose connections carry requests, each on its own bidirectional stream.
 
-    client opens a stream ─▶ its bytes, as they come ─▶ owner.receive(stream, buffer) ─▶ how far it is done with them
-    owner answers `link.send(stream, pieces)`, at once or later; the stream ends when the client ended its half
+    client opens a stream ─▶ its bytes, as they arrive ─▶ owner.receive(stream, buffer) ─▶ number of bytes used
+    owner answers with `link.send(stream, pieces)`, at once or later; the stream ends once the client has ended its half
 
-aioquic does the protocol and its timers. The certificate is that of the files given; without any, one is made for the
-life of the process: QUIC has no mode without TLS, and authentication needs a real certificate.
+aioquic does the protocol and its timers. QUIC has no mode without TLS: if no certificate is configured, a self-signed
+one is made for the life of the process. Authentication of the server needs a real one.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ from headwater.net.places import Place, Places
 logger = logging.getLogger(__name__)
 
 VALID_DAYS = 30
-WINDOW_BYTES = 16 << 20  # flow-control window of one stream, and of all; a batch has up to a megabyte
-BUFFERED_BYTES = 80 << 20  # of a connection's incomplete requests: one of the largest, and some more
+WINDOW_BYTES = 16 << 20  # flow-control window of one stream, and of a connection; a batch has up to a megabyte
+BUFFERED_BYTES = 80 << 20  # incomplete requests of a connection: one of the largest size, and some more
 EXCESSIVE_LOAD = 0x107  # HTTP/3's code; QUIC itself defines none for an application that sheds load
 
 
@@ -65,7 +65,7 @@ class QuicLink(QuicConnectionProtocol):
         self._over = False
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
-        """The first datagram gives the peer's address, before the handshake costs anything."""
+        """Apply the limits at the first datagram, which gives the peer's address, before the handshake costs anything."""
         if self._place is None and not self._over:
             host = plain_host(str(addr[0]))
             reason = self._places.refusal(host)
@@ -164,8 +164,8 @@ async def listen(
     key_file: Path | None = None,
     limits: Limits = NO_LIMITS,
 ) -> QuicListener:
-    """Accept connections on UDP `host:port` (port 0: any free one), each with an owner of its own. `limits`: how many there
-    may be, and how long one may last without a request.
+    """Accept connections on UDP `host:port` (port 0: any free one), each with its own owner. `limits` bound their
+    number and the time until the first request.
 
     Raises EnvironmentProblem when the address cannot be bound, ConfigError for a certificate that cannot be used.
     """

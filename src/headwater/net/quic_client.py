@@ -1,6 +1,6 @@
-"""A client's side of QUIC: one connection, each request on a bidirectional stream of its own.
+"""A client's side of QUIC: one connection, each request on its own bidirectional stream.
 
-    link.ask(bytes) ─▶ a stream, ended at once        its answer ─▶ owner.answered(stream, bytes), when the peer ended it
+    link.ask(bytes) ─▶ a stream, ended at once        its answer ─▶ owner.answered(stream, bytes), once the peer has ended it
 
 aioquic does the protocol and its timers. The end of a connection is reported once, by `owner.lost`.
 """
@@ -17,7 +17,7 @@ from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamDataRecei
 
 from headwater.errors import ConfigError, TransportError
 
-WINDOW_BYTES = 16 << 20  # flow-control window; a poll has some megabytes at most
+WINDOW_BYTES = 16 << 20  # flow-control window; a poll returns a few megabytes at most
 IDLE_SECONDS = 60.0
 
 
@@ -38,7 +38,7 @@ class QuicClientLink(QuicConnectionProtocol):
         self._over = False
 
     def ask(self, data: bytes) -> int:
-        """Send one whole request; returns its stream."""
+        """Send one complete request; returns the id of its stream."""
         stream = self._quic.get_next_available_stream_id()
         self._quic.send_stream_data(stream, data, end_stream=True)
         self.transmit()
@@ -76,7 +76,7 @@ class QuicClientLink(QuicConnectionProtocol):
 async def dial_quic(
     host: str, port: int, owner: Asker, timeout: float, ca_file: str = "", server_name: str = "", verify: bool = True
 ) -> QuicClientLink:
-    """Connect to UDP `host:port` within `timeout` seconds. `verify` False takes any certificate.
+    """Connect to UDP `host:port` within `timeout` seconds. `verify` False accepts any certificate.
 
     Raises TransportError, and ConfigError for a `ca_file` that cannot be used.
     """

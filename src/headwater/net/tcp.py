@@ -1,4 +1,4 @@
-"""TCP: listen and dial. With `net.listening` the only places where a socket of an asyncio link is made.
+"""TCP: listen and dial. Only this module and `net.listening` make the sockets of asyncio links.
 
 TCP_NODELAY is set (asyncio's default): links batch their output once per loop iteration.
 """
@@ -22,7 +22,7 @@ async def listen(
     *,
     reuse_port: bool = False,
 ) -> Listener:
-    """`net.listening.bind`, and open at once. Raises EnvironmentProblem when the address cannot be bound."""
+    """`net.listening.bind`, opened at once. Raises EnvironmentProblem if the address cannot be bound."""
     listener = bind(host, port, make_owner, make_link, reuse_port=reuse_port)
     listener.open()
     return listener
@@ -34,14 +34,14 @@ def bound_socket(host: str, port: int) -> socket.socket:
     Raises EnvironmentProblem when the address cannot be bound.
     """
     made, *others = bound_sockets(host, port)
-    for other in others:  # of a name with several addresses the first is served
+    for other in others:  # only the first address of a name is served
         other.close()
     made.listen(BACKLOG)
     return made
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """A socket that holds `host:port` (port 0: any free one) and takes no connections.
+    """A socket bound to `host:port` (port 0: any free one) that accepts no connections.
 
     Processes that `listen` there with `reuse_port` while it is open share an address that was free before.
     Raises EnvironmentProblem when the address is in use, or the system cannot share it.
@@ -58,9 +58,10 @@ def reserve(host: str, port: int) -> socket.socket:
 
 
 async def dial(host: str, port: int, owner: LinkOwner, timeout: float, layer: Layer | None = None) -> Link:
-    """Connect to `host:port` within `timeout` seconds. Raises TransportError otherwise.
+    """Connect to `host:port` within `timeout` seconds. Raises TransportError if that fails.
 
-    With a `layer` (TLS before the first byte, WebSocket), `link.prepared()` waits until it can carry the owner's bytes.
+    With a `layer` (TLS before the first byte, WebSocket), `link.prepared()` waits until the layer is ready for the
+    owner's bytes.
     """
     loop = asyncio.get_running_loop()
     try:

@@ -1,14 +1,14 @@
-"""TLS on a link: contexts made from files, and the layer that encrypts.
+"""TLS on a link: contexts made from files, and the encrypting layer.
 
 A NATS connection begins in the clear: the first line is the server's INFO, which announces whether TLS follows on the
-same socket. So the layer can begin in three ways besides plain TLS:
+same socket. The layer therefore has three ways to begin:
 
-    UPGRADE    the greeting goes out in the clear, then only TLS is taken
-    WAIT       nothing goes out until a TLS hello comes, or until `greet()` (then UPGRADE)
+    UPGRADE    the greeting is sent in the clear, then only TLS is accepted
+    WAIT       nothing is sent until a TLS hello arrives, or until `greet()` (then UPGRADE)
     FIRST      TLS before anything else: `wss`, or `handshake_first`
 
-The cryptography and its defaults are OpenSSL's, through `ssl`: TLS 1.2 or newer, and Python's choice of ciphers. An
-SSLObject over two memory buffers does the work, so that link, broker and client stay free of it.
+The cryptography is OpenSSL's, through `ssl`: TLS 1.2 or newer, with Python's default ciphers. An SSLObject over two
+memory buffers does the work, so link, broker and client contain no TLS code.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _HELLO = 0x16  # the first byte of a TLS record that carries a handshake
 
 
 class Beginning(Enum):
-    """How a server's side of a TLS conversation opens."""
+    """How the server's side of a TLS connection begins."""
 
     FIRST = "first"
     WAIT = "wait"
@@ -35,11 +35,11 @@ class Beginning(Enum):
 
 
 class _State(Enum):
-    GREETING = "greeting"  # the next write goes out in the clear
-    SILENT = "silent"  # nothing goes out; a hello must come
+    GREETING = "greeting"  # the next write is sent in the clear
+    SILENT = "silent"  # nothing is sent; a hello must arrive
     HANDSHAKE = "handshake"
     OPEN = "open"
-    CLEAR = "clear"  # the peer chose no TLS, which is allowed
+    CLEAR = "clear"  # the peer chose not to use TLS, which is allowed
     REFUSED = "refused"  # the handshake succeeded, but the peer was refused
 
 
@@ -52,8 +52,8 @@ def server_context(
     ciphers: Iterable[str] = (),
     min_version: str = "1.2",
 ) -> ssl.SSLContext:
-    """The context of a listener. `verify`: clients must present a certificate issued by `ca_file` (else the system's
-    CAs).
+    """The context of a listener. `verify`: clients must present a certificate issued by `ca_file` (default: the
+    system's CAs).
 
     Raises ConfigError for files that cannot be read or do not belong together.
     """
@@ -74,8 +74,8 @@ def client_context(
     *,
     verify: bool = True,
 ) -> ssl.SSLContext:
-    """The context for dialling. The server is verified against `ca_file`, else the system's CAs; `verify` False checks
-    nothing.
+    """The context for dialling. The server is verified against `ca_file` (default: the system's CAs); with `verify`
+    False it is not verified.
 
     Raises ConfigError for files that cannot be read or do not belong together.
     """
@@ -124,7 +124,7 @@ def _limit(context: ssl.SSLContext, ciphers: Iterable[str], min_version: str) ->
 
 
 class TlsLayer:
-    """One TLS conversation (`net.layer.Layer`).
+    """One TLS connection (`net.layer.Layer`).
 
     `on_open` is called once, when the handshake is done; a TransportError from it refuses the peer. `clear_allowed`: a
     peer that does not begin with a TLS hello is served in the clear.
@@ -165,7 +165,7 @@ class TlsLayer:
 
     @property
     def settled(self) -> bool:
-        """Whether the mode is decided: encrypted, or by the peer's choice in the clear."""
+        """Whether the mode is decided: encrypted, or in the clear by the peer's choice."""
         return self._state in (_State.OPEN, _State.CLEAR)
 
     @property
@@ -174,17 +174,17 @@ class TlsLayer:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The peer's certificate in DER; None when it sent none."""
+        """The peer's certificate in DER; None if it sent none."""
         return self._tls.getpeercert(binary_form=True) if self._state is _State.OPEN else None
 
     @property
     def peer_names(self) -> dict[str, object]:
-        """The peer's verified certificate as `ssl.SSLSocket.getpeercert` has it; empty when there is none."""
+        """The peer's verified certificate in the form of `ssl.SSLSocket.getpeercert`; empty if there is none."""
         return dict(self._tls.getpeercert() or {}) if self._state is _State.OPEN else {}
 
     @property
     def version(self) -> str:
-        """Such as "TLSv1.3"; empty before the handshake is done."""
+        """The protocol version, such as "TLSv1.3"; empty before the handshake is done."""
         return self._tls.version() or "" if self._state is _State.OPEN else ""
 
     @property
@@ -194,7 +194,7 @@ class TlsLayer:
         return suite[0] if suite else ""
 
     def greet(self) -> None:
-        """No hello came in time: send the greeting in the clear, and expect the hello after it."""
+        """No hello has arrived in time: send the greeting in the clear, and expect the hello after it."""
         if self._state is _State.SILENT:
             self._state = _State.GREETING
 
@@ -248,7 +248,7 @@ class TlsLayer:
         try:
             self._tls.unwrap()
         except ssl.SSLError:
-            pass  # our close_notify is in `_outgoing`; the peer's is not needed
+            pass  # our close_notify is in `_outgoing`; we do not wait for the peer's
 
     def _begin(self, first: int) -> None:
         if first == _HELLO:
@@ -264,7 +264,7 @@ class TlsLayer:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             return
-        except (ssl.SSLError, OSError, ValueError) as error:  # ValueError: a certificate that cannot be matched
+        except (ssl.SSLError, OSError, ValueError) as error:  # ValueError: a certificate name that cannot be matched
             raise TransportError(f"the TLS handshake failed: {_reason(error)}") from error
         self._state = _State.OPEN
         if self._on_open is None:
@@ -285,7 +285,7 @@ def _reason(error: Exception) -> str:
 
 
 def tls_of(layer: Layer | None) -> TlsLayer | None:
-    """The TLS among the layers of a link; None when there is none."""
+    """The TLS layer among the layers of a link, or None."""
     if isinstance(layer, Stack):
         return tls_of(layer.lower)
     return layer if isinstance(layer, TlsLayer) else None
@@ -294,10 +294,11 @@ def tls_of(layer: Layer | None) -> TlsLayer | None:
 def public_key_fingerprint(certificate: bytes) -> str:
     """SHA-256 of the public key (SubjectPublicKeyInfo) in a certificate in DER, as lower-case hexadecimal.
 
-    The certificate must be one that OpenSSL has read: nothing is checked here.
+    The certificate must already have been parsed by OpenSSL: it is not checked here.
     """
-    # Certificate ::= SEQUENCE { TBSCertificate ::= SEQUENCE { [0] version, serial, algorithm, issuer, validity, subject,
-    # SubjectPublicKeyInfo, … (RFC 5280, 4.1). OpenSSL takes no version 1 from a CA, but a bare one has no [0].
+    # Certificate ::= SEQUENCE { TBSCertificate ::= SEQUENCE { [0] version, serial, algorithm, issuer, validity,
+    # subject, SubjectPublicKeyInfo, … (RFC 5280, 4.1). OpenSSL accepts no version 1 certificate from a CA, but a
+    # self-signed one has no [0].
     position = _content(certificate, _content(certificate, 0)[0])[0]
     fields = 6 if certificate[position] == _DER_VERSION else 5
     for _ in range(fields):
@@ -309,7 +310,7 @@ _DER_VERSION = 0xA0
 
 
 def _content(der: bytes, position: int) -> tuple[int, int]:
-    """Where the content of the element at `position` begins and ends."""
+    """The start and end of the content of the DER element at `position`."""
     length = der[position + 1]
     start = position + 2
     if length & 0x80:
@@ -320,7 +321,8 @@ def _content(der: bytes, position: int) -> tuple[int, int]:
 
 
 class ServerTls(NamedTuple):
-    """How a listener speaks TLS. `hello_wait`: seconds until the greeting goes out in the clear when no hello came.
+    """A listener's TLS settings. `hello_wait`: seconds without a hello until the greeting is sent in the clear;
+    `timeout`: seconds for the handshake.
 
     `accepts` is called when the handshake is done; False ends the connection.
     """
@@ -339,7 +341,8 @@ def secure_link(
     upper: Layer | None = None,
     on_open: Callable[[], None] | None = None,
 ) -> Link:
-    """A link for a connection that a listener is about to make, with TLS as `settings` say, and `upper` inside it.
+    """A link for a connection that a listener is about to make, with TLS according to `settings`, and the layer `upper`
+    inside it.
 
     `on_open` is called when the handshake is done.
 
@@ -380,11 +383,11 @@ def secure_link(
 
 
 async def upgrade(link: Link, context: ssl.SSLContext, server_hostname: str | None) -> TlsLayer:
-    """Client side: from here on `link` speaks TLS; returns when the handshake is done.
+    """Client side: start TLS on `link`; returns when the handshake is done.
 
-    `server_hostname` is what the server's certificate must be for (None only when the context does not check it). Call
-    it when INFO was read and before anything is written: earlier output is sent in the clear. Raises TransportError
-    when the handshake fails or the connection is lost; bound it with a timeout.
+    `server_hostname` must match the server's certificate (None only if the context does not check it). Call this after
+    INFO has been read and before anything is written: earlier output is sent in the clear. Raises TransportError if the
+    handshake fails or the connection is lost. It has no timeout of its own.
     """
     layer = TlsLayer(context, server_side=False, server_hostname=server_hostname)
     link.install(layer)

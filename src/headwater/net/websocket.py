@@ -1,12 +1,11 @@
-"""The server's side of a WebSocket (RFC 6455) as a layer of a link; NATS bytes travel in its messages, cut anywhere.
+"""The server's side of WebSocket (RFC 6455) as a layer of a link. Its messages carry NATS bytes, cut anywhere.
 
     GET / HTTP/1.1 … ──▶ answered with 101, or refused with a status ──▶ frames: data, ping, pong, close
 
 A refusal keeps the connection, as in nats-server, for MOST_REFUSALS requests and until `handshake_timeout`; input that
-is not HTTP ends it. HTTP is h11's, frames are wsproto's. Text frames carry NATS bytes as binary ones do. Payload is
-passed on as it arrives, so a frame that announces a terabyte costs nothing. Compression (RFC 7692) is per message,
-without context takeover, and the decompressed size of a message is bounded. The decisions about a request are pure
-functions of it.
+is not HTTP ends it. h11 parses HTTP, wsproto the frames. Text frames may carry NATS bytes too. Payload is passed on as
+it arrives, so a frame that announces a terabyte costs nothing. Compression (RFC 7692) is per message, without context
+takeover, and the decompressed size of a message is bounded. The decisions about a request are pure functions of it.
 """
 
 import asyncio
@@ -45,12 +44,13 @@ _SYNC_TAIL = b"\x00\x00\xff\xff"  # RFC 7692, 7.2.1
 HEAD_BYTES = (1 << 20) + 4096  # of a request that is not complete; Go's bound
 MOST_REFUSALS = 8  # requests that do not become a WebSocket, on one connection
 MQTT, LEAFNODE = "/mqtt", "/leafnode"
-"""Endpoints of nats-server beside that of clients, which is any other path. Headwater has no MQTT."""
+"""nats-server's endpoints besides that of clients, which is any other path. Headwater has no MQTT."""
 
 
 class WebSocketServer(Record):
-    """WebSocket options of a listener. `secure`: it is reached through TLS. `max_message`: bytes, after decompression.
-    `leafnodes`: it has their endpoint, too."""
+    """WebSocket options of a listener. `secure`: clients connect through TLS. `max_message`: bytes, after
+    decompression. `leafnodes`: the listener also has the endpoint for leaf nodes.
+    """
 
     compression: bool = False
     same_origin: bool = False
@@ -117,8 +117,9 @@ class BoundedDeflate(Extension):
 
 
 class WebSocketLayer:
-    """One conversation (`net.layer.Layer`). `request_headers` holds once it is ready. `on_open` is called when a request is
-    accepted, with its endpoint: LEAFNODE, or "" for that of clients."""
+    """One connection (`net.layer.Layer`). `request_headers` are set once it is ready. `on_open` is called when a
+    request is accepted, with its endpoint: LEAFNODE, or "" for clients.
+    """
 
     def __init__(self, settings: WebSocketServer) -> None:
         self._settings = settings
@@ -243,7 +244,7 @@ class WebSocketLayer:
         logger.debug("websocket_refused status=%d reason=%s", status.value, reason)
 
     def _end_http(self, status: HTTPStatus, reason: str) -> TransportError:
-        """Refuse for the last time: further input is unreadable or too large."""
+        """Refuse, and end HTTP on this connection: its input is unreadable, too large, or the last request allowed."""
         body = f"{status.phrase}\n".encode()
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nSec-WebSocket-Version: 13\r\nConnection: close\r\n"
@@ -265,7 +266,7 @@ class WebSocketLayer:
             raise TransportError(f"WebSocket: {error.args[0]}", value=int(error.code)) from None
 
     def _take_frame(self, frame: "Frame") -> None:
-        """A control frame, or some payload of a data frame: its first part has its opcode, the others CONTINUATION."""
+        """Handle a control frame, or part of a data frame: the first part has the opcode, the others CONTINUATION."""
         payload = frame.payload if isinstance(frame.payload, bytes) else b""
         if frame.opcode is Opcode.PING:
             if not self._finished:
@@ -290,7 +291,7 @@ class WebSocketLayer:
 def judge_request(
     method: str, target: str, headers: Mapping[str, str], settings: WebSocketServer
 ) -> tuple[HTTPStatus, str]:
-    """101 for a request that becomes a WebSocket, else the status that refuses it; and why (RFC 6455, 4.2.1).
+    """The status of the response to a request, 101 to accept it, and the reason for a refusal (RFC 6455, 4.2.1).
 
     `headers` by lower-case name.
     """
@@ -328,7 +329,7 @@ def accept_key(key: str) -> str:
 
 
 def _origin_is_allowed(headers: Mapping[str, str], settings: WebSocketServer) -> bool:
-    """Check the Origin that browsers send; programs send none and need none."""
+    """Check the Origin that browsers send; other programs send none, and are allowed."""
     origin = headers.get("origin") or headers.get("sec-websocket-origin", "")
     if not origin or not (settings.same_origin or settings.allowed_origins):
         return True
@@ -341,7 +342,7 @@ def _origin_is_allowed(headers: Mapping[str, str], settings: WebSocketServer) ->
 
 
 def _place(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port; None for text that is no URL of a page."""
+    """Scheme, host and port; None if this is not the URL of a page."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
@@ -356,7 +357,7 @@ def _offers_compression(headers: Mapping[str, str]) -> bool:
 
 
 def _read_close(payload: bytes) -> tuple[int, str]:
-    """Status and reason of a Close frame. Raises ParseFailed for those that may not be sent (RFC 6455, 7.4)."""
+    """Status and reason of a Close frame. Raises ParseFailed for a status or reason that RFC 6455, 7.4 does not allow."""
     if not payload:
         return CloseReason.NO_STATUS_RCVD, ""
     if len(payload) == 1:
@@ -371,7 +372,7 @@ def _read_close(payload: bytes) -> tuple[int, str]:
 
 
 def websocket_of(layer: Layer | None) -> WebSocketLayer | None:
-    """The WebSocket among the layers of a link; None when there is none."""
+    """The WebSocket among the layers of a link, or None."""
     if isinstance(layer, Stack):
         return websocket_of(layer.upper)
     return layer if isinstance(layer, WebSocketLayer) else None
@@ -380,7 +381,7 @@ def websocket_of(layer: Layer | None) -> WebSocketLayer | None:
 def websocket_link(settings: WebSocketServer, owner: LinkOwner, secure: Callable[[Layer], Link] | None = None) -> Link:
     """A link for a connection that a WebSocket listener is about to make; `secure` puts the layer inside TLS.
 
-    A client whose request is not complete after `handshake_timeout` seconds is cut off.
+    A client whose request is not complete after `handshake_timeout` seconds is disconnected.
     """
     layer = WebSocketLayer(settings)
     link = Link(owner, layer) if secure is None else secure(layer)

@@ -1,7 +1,7 @@
-"""A client's side of WebSocket, as a layer of a link: NATS bytes in binary frames, masked as RFC 6455 wants them.
+"""A client's side of WebSocket, as a layer of a link: NATS bytes in binary frames, masked as RFC 6455 requires.
 
-The HTTP upgrade and the framing are wsproto's (extra `websocket`). Compression is not offered: it would cost both sides
-more than it saves on messages of some hundred bytes. The layer is ready when the server has accepted the upgrade.
+wsproto (extra `websocket`) does the HTTP upgrade and the framing. We do not offer compression: on messages of a few
+hundred bytes it costs both sides more than it saves. The layer is ready once the server has accepted the upgrade.
 """
 
 from typing import NoReturn
@@ -23,7 +23,7 @@ from headwater.errors import TransportError
 
 
 class WebSocketClientLayer:
-    """One conversation (`net.layer.Layer`) with the server at `host` (`host:port`), under `path`."""
+    """One connection (`net.layer.Layer`) to the server at `host` (`host:port`), under `path`."""
 
     def __init__(self, host: str, path: str) -> None:
         self._connection = WSConnection(ConnectionType.CLIENT)
@@ -68,7 +68,7 @@ class WebSocketClientLayer:
         try:
             self._outgoing += self._connection.send(CloseConnection(code=1000))
         except LocalProtocolError:
-            pass  # the server's own close was first
+            pass  # the server has closed first
         self._ended = True
 
     def _heed(self, event: object) -> None:
@@ -91,7 +91,7 @@ class WebSocketClientLayer:
             case RejectData():
                 self._fail("the server refuses WebSocket")
             case _:
-                pass  # a Pong, or more of the page that came with a refusal
+                pass  # a Pong, or more of the page that follows a refusal
 
     def _fail(self, why: str) -> NoReturn:
         self._ended = True

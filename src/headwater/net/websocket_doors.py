@@ -1,8 +1,9 @@
-"""Owners of WebSocket connections that are chosen by the endpoint: /leafnode is for leaf nodes, all other paths for clients.
+"""Chooses the owner of a WebSocket connection by its endpoint: /leafnode is for leaf nodes, every other path for
+clients.
 
     connected ─▶ Door ─▶ the request is accepted ─▶ the endpoint's own owner takes its place, and may write
 
-A Door parses nothing: no bytes arrive before the request is answered. A connection that ends earlier has no other owner.
+A Door parses nothing: no bytes arrive before the request is accepted. A connection that ends earlier keeps its Door.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ class Door:
         """The TLS handshake is done; the later owner starts its own timer for authentication."""
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Raises TransportError: nothing can come before the request is answered."""
+        """Raises TransportError: no bytes can arrive before the request is accepted."""
         raise TransportError("bytes for a WebSocket that is not open")
 
     def lost(self, error: Exception | None) -> None:
@@ -58,15 +59,16 @@ class Door:
 
 
 class Doors:
-    """`make_leaf`: makes the owner of a connection to the endpoint of leaf nodes. `waiting`: links whose request is not
-    accepted yet."""
+    """`make_leaf` makes the owner of a connection to the leaf node endpoint. `waiting`: links whose request is not
+    accepted yet.
+    """
 
     def __init__(self, make_leaf: "Maker") -> None:
         self.make_leaf = make_leaf
         self.waiting: set[Link] = set()
 
     def make(self, make_client: "Maker") -> Door:
-        """The owner of a connection that is being accepted; `make_client` makes that of a client's."""
+        """The first owner of a connection that is being accepted; `make_client` makes the owner for a client."""
         return Door(self, make_client)
 
     def close(self) -> None:
