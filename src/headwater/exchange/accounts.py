@@ -1,9 +1,9 @@
-"""Accounts: isolated subject spaces. Each has a router of its own, so that nothing can cross by accident.
+"""Accounts: isolated subject spaces. Each has its own router, so nothing can cross by accident.
 
-What crosses on purpose (imports) is made in imports.py, and only where the options ask for it.
+imports.py carries the messages that cross on purpose, and only where the options request it.
 
-$G      everybody, when no accounts are configured
-$SYS    the system account: its users may ask about the server
+$G      the account of all clients, when no accounts are configured
+$SYS    the system account: its users may query the server
 """
 
 import logging
@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 
 class Accounts:
-    """All of them, by name. `schedule` is the routers' (see Router). Imports that do not hold are
-    logged and left out (BrokerOptions refuses those of a configuration).
+    """All accounts, by name. `schedule` is passed to the routers (see Router). Invalid imports are logged and left out
+    (BrokerOptions refuses those of a configuration).
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Accounts:
             self._import(listed.values())
 
     def reload(self, options: Iterable[AccountOptions]) -> list[Account]:
-        """Go on with other options of the same accounts and with new ones, which are returned; none can go away."""
+        """Apply other options to the accounts, and add new accounts, which are returned; accounts cannot be removed."""
         listed = {account.name: account for account in options}
         added = [self._add(name, found) for name, found in listed.items() if name not in self._accounts]
         for account in self:
@@ -68,7 +68,7 @@ class Accounts:
         return added
 
     def ask_jetstream(self) -> None:
-        """Have every account ask the JetStream API of other brokers in the cluster: this one has no streams."""
+        """Let every account use the JetStream API of other brokers in the cluster, because this one has no streams."""
         from headwater.exchange.jetstream_import import JetStreamImport, needs_import
 
         self._asks_jetstream = True
@@ -78,8 +78,9 @@ class Accounts:
     def map_subjects(
         self, own: Iterable[MappingOptions], cluster: str = "", domains: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Publish under other subjects, as the accounts' mappings say; `own`: those of the global account. `domains`: by
-        account, the JetStream domain that gets what its clients send to `$JS.API`."""
+        """Apply the accounts' subject mappings; `own`: those of the global account. `domains`: by account, the
+        JetStream domain to which its clients' requests to `$JS.API` go.
+        """
         for account in self:
             options = account.options.mappings if account.options is not None else ()
             wanted = (*own, *options) if account.name == GLOBAL_ACCOUNT else options
@@ -95,7 +96,7 @@ class Accounts:
                 account.mappings = Mappings(wanted, random.randrange, cluster)
 
     def _add(self, name: str, options: AccountOptions | None) -> Account:
-        # Which member of a queue group gets a message need not be unpredictable, only even.
+        # The choice among queue group members must be even, not unpredictable.
         router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending)
         account = self._accounts[name] = Account(name, router, options, name == self._system_account)
         account.system_account = self._system_account
@@ -106,7 +107,7 @@ class Accounts:
         from headwater.exchange.imports import ServiceImport, StreamImports
 
         checked, problems = check_imports(options)
-        for problem in problems:  # in the JWT of an account: the others are none of its business
+        for problem in problems:  # in an account's JWT: the other accounts must not be affected
             logger.warning("import_refused account=%s reason=%s", problem.account, problem.reason)
         for name, imports in checked.items():
             account = self._accounts[name]
@@ -132,5 +133,5 @@ class Accounts:
 
     @property
     def slow_consumers(self) -> int:
-        """Clients that were cut off because they were too far behind."""
+        """The number of clients that were cut off because they were too far behind."""
         return sum(account.router.flusher.slow_consumers for account in self)

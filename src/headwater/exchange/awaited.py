@@ -1,10 +1,10 @@
 """Push consumers that wait for a subscription to their deliver subject. Pure.
 
-A subscription is an event, here as in nats-server: it wakes the consumers that wait for one of its subjects, at once,
-wherever in the cluster the subscriber is. Once woken, a consumer waits no more; it checks the interest, and may wait anew.
+As in nats-server, a new subscription anywhere in the cluster wakes the consumers that wait for one of its subjects, at
+once. Waking a consumer removes it from here; it checks the interest, and may wait again.
 
-A literal subscription costs one look-up. One with wildcards is held against every subject that is waited for, first by what
-stands before its first wildcard: 0.1 µs each, where 10,000 consumers without a listener are many.
+A literal subscription costs one look-up. One with wildcards is compared with every awaited subject, first by the text
+before its first wildcard: 0.1 µs each, and 10,000 consumers without a listener are already many.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Wake = Callable[[], None]
 
 
 class Awaited:
-    """Of one account. False when there is nothing to wait for."""
+    """The waiting consumers of one account. Falsy if none waits."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, list[Wake]] = {}
@@ -24,12 +24,13 @@ class Awaited:
         return bool(self._waiting)
 
     def add(self, subject: bytes, wake: Wake) -> None:
-        """Call `wake` once, at the first subscription to the literal `subject` or a pattern that matches it. It is
-        called while the subscription is being made: it must only schedule work."""
+        """Call `wake` once, at the first subscription to the literal `subject` or to a pattern that matches it. It runs
+        while the subscription is being made, so it must only schedule work.
+        """
         self._waiting.setdefault(subject, []).append(wake)
 
     def remove(self, subject: bytes, wake: Wake) -> None:
-        """Wait no more; without effect for one that does not wait."""
+        """Stop waiting; no effect if `wake` does not wait."""
         waiting = self._waiting.get(subject, [])
         if wake in waiting:
             waiting.remove(wake)
@@ -37,7 +38,7 @@ class Awaited:
                 del self._waiting[subject]
 
     def heard(self, pattern: bytes) -> None:
-        """There is a new subscription to `pattern`, here or at a peer."""
+        """Wake the consumers for a new subscription to `pattern`, here or at a peer."""
         if is_literal(pattern):
             found = [pattern] if pattern in self._waiting else []
         else:

@@ -1,16 +1,16 @@
-"""Receivers that are slower than their publishers: how long the publishers wait, and how long a receiver has been stuck.
+"""Backpressure on the publishers of slow receivers: how long they wait, and how long a receiver has been stuck.
 
-A publisher is held back by not reading from its socket, so that TCP slows it down. That happens after a read whose
-messages went to a receiver that is far behind, and it is bounded, so that no client is slowed for long by another:
+A publisher is held by not reading from its socket, so that TCP slows it down. That happens after a read whose messages
+went to a receiver that is far behind, and it is bounded, so that no client slows another for long:
 
-    a client of ours   above `flusher.STALL_AT`, or a quarter of what may wait for it: 5 ms a read, and above half of it
-                       until less waits, a quarter of a second at most; only while it takes bytes
-    a peer             above `flusher.ROUTE_STALL_AT`: until little waits for it, a quarter of a second at most while it
-                       takes bytes. While it takes none, 10 ms a read; with many publishers waiting for it, and more than
-                       a fair part of its limit waiting, so much longer that together they stay within the limit
+    a client of ours   above `flusher.STALL_AT`, or a quarter of its limit: 5 ms a read; above half of its limit
+                       until less is pending, a quarter of a second at most; only while it reads
+    a peer             above `flusher.ROUTE_STALL_AT`: until little is pending, a quarter of a second at most while it
+                       reads. While it reads nothing, 10 ms a read; with many publishers waiting for it, and more than
+                       a fair part of its limit pending, so much longer that together they stay within the limit
 
-A peer's own messages are held back only for a client here that would be cut off soon (`hold_route`): many depend on a route.
-nats-server holds its clients for 2 to 5 ms, 10 ms a read at most, and its routes never.
+A peer as a publisher is held only for a local client that would be cut off soon (`hold_route`), because many depend on
+a route. nats-server holds its clients for 2 to 5 ms, 10 ms a read at most, and its routes never.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ from headwater.exchange.flusher import STALL_AT, STALL_SHARE
 from headwater.exchange.sublist import Outlet
 from headwater.net.link import Link
 
-STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
-ROUTE_STALL_SECONDS = 0.01  # and for 10 ms in all for one read
-GRACE_SECONDS = 0.1  # a client that took bytes less than this long ago counts as reading: its process may be busy
-LONGEST_HOLD = 0.25  # for a peer that takes bytes, but slowly
+STALL_SECONDS = 0.005  # nats-server holds a producer for 2 to 5 ms
+ROUTE_STALL_SECONDS = 0.01  # nats-server's total for one read
+GRACE_SECONDS = 0.1  # a client that has read within this time counts as reading: its process may be busy
+LONGEST_HOLD = 0.25  # for a receiver that reads, but slowly
 
 
 class Progress:
-    """When receivers last took bytes, as of the last look at them."""
+    """When receivers last accepted bytes, as far as observed."""
 
     def __init__(self) -> None:
-        self._seen: dict[Link, tuple[int, float]] = {}  # bytes taken, and since when no more
+        self._seen: dict[Link, tuple[int, float]] = {}  # bytes accepted, and the time of the last change
 
     def moved(self, link: Link, now: float) -> bool:
-        """Whether it has taken bytes since the last call; True at the first."""
+        """Whether the link has accepted bytes since the last call; True at the first."""
         before = self._seen.get(link)
         if before is not None and link.sent <= before[0]:
             return False
@@ -42,18 +42,20 @@ class Progress:
         return True
 
     def moved_lately(self, link: Link, now: float) -> bool:
-        """Whether it has taken bytes within GRACE_SECONDS."""
+        """Whether the link has accepted bytes within GRACE_SECONDS."""
         return self.moved(link, now) or now - self._seen[link][1] < GRACE_SECONDS
 
     def stuck_seconds(self, link: Link, now: float) -> float:
-        """The seconds for which bytes have waited while it took none; 0 when none wait."""
+        """Seconds for which the link has accepted none of its pending bytes; 0 if none are pending."""
         if link.pending == 0:
             self._seen.pop(link, None)
             return 0.0
         return 0.0 if self.moved(link, now) else now - self._seen[link][1]
 
     def end_stuck(self, link: Link | None, now: float, deadline: float) -> bool:
-        """Whether bytes have waited longer than `deadline` seconds while the link took none; it is aborted then."""
+        """Abort the link if it has accepted none of its pending bytes for more than `deadline` seconds; returns whether
+        it was aborted.
+        """
         if link is None or self.stuck_seconds(link, now) <= deadline:
             return False
         link.abort()
@@ -64,7 +66,7 @@ class Progress:
 
 
 class Backpressure:
-    """`clock` is monotonic, in seconds. `max_pending`: the bytes waiting for a receiver at which it is cut off."""
+    """`clock` is monotonic, in seconds. `max_pending`: pending bytes at which a receiver is cut off."""
 
     def __init__(self, clock: Callable[[], float], max_pending: int) -> None:
         self.progress = Progress()
@@ -72,10 +74,10 @@ class Backpressure:
         self._max_pending = max_pending
         self._stall_at = min(STALL_AT, max_pending // STALL_SHARE)
         self._loop = asyncio.get_running_loop()
-        self._held: dict[Link, int] = {}  # how many publishers wait for a peer
+        self._held: dict[Link, int] = {}  # the number of publishers that wait for a peer
 
     def hold_publisher(self, publisher: Link, congested: list[Outlet]) -> None:
-        """Stop reading from a client for a moment, because receivers of its latest messages are behind."""
+        """Pause reading from a client for a moment, because receivers of its latest messages are behind."""
         for outlet in congested:
             link = cast(Link, outlet.link)
             if outlet.closed or link is publisher:
@@ -89,7 +91,7 @@ class Backpressure:
                 return
 
     def hold_route(self, route: Link, congested: list[Outlet]) -> None:
-        """The same for a peer: only where a client here that still reads would soon be cut off."""
+        """As `hold_publisher`, for a peer: only if a local client that still reads would soon be cut off."""
         for outlet in congested:
             link = cast(Link, outlet.link)
             if outlet.closed or outlet.is_route or link.pending <= self._max_pending // 2:
@@ -99,7 +101,7 @@ class Backpressure:
                 return
 
     def _look_again(self, publisher: Link, receiver: Link, since: float) -> None:
-        """Read from the publisher again, unless a receiver that still reads would be cut off."""
+        """Resume reading from the publisher, unless a receiver that still reads would be cut off."""
         now = self._clock()
         if (
             receiver.pending > self._max_pending // 2
@@ -116,7 +118,7 @@ class Backpressure:
         self._loop.call_later(STALL_SECONDS, link.resume_reading)
 
     def patience(self, link: Link) -> float:
-        """Seconds that a publisher waits for a peer that takes nothing."""
+        """Seconds that a publisher waits for a peer that accepts nothing."""
         return ROUTE_STALL_SECONDS * max(1.0, self._held.get(link, 1) * link.pending / self._max_pending)
 
 
@@ -133,7 +135,7 @@ class _Hold:
         self._timer: asyncio.TimerHandle | None = None
 
     def begins(self) -> bool:
-        """Hold it, unless there is nothing to wait for any more."""
+        """Hold the publisher; False if the peer has caught up already."""
         drained = self._peer.draining()
         if drained is None:
             return False

@@ -1,4 +1,5 @@
-"""An account that has both peers in a cluster and leaf nodes or hubs: which of them get a message, and hear of interest.
+"""Decides, for an account with both cluster peers and leaf nodes or hubs, which of them get a message or an
+announcement.
 
     a message of     goes to clients here, and to
     a client here    peers, leaf nodes, hubs
@@ -12,10 +13,10 @@
     leaf nodes       peers, with the name of their cluster; other leaf nodes and hubs
     hubs             leaf nodes
 
-A queue group's message stays in the cluster if it has a member there. Of leaf nodes here and those behind peers one gets it,
-each member with the same chance. Source: nats-server 2.15.1.
+A queue group's message stays in the cluster if it has a member there. Otherwise one member at the leaf nodes here and
+those behind peers gets it, each with the same chance. Source: nats-server 2.15.1.
 
-Both kinds keep their own interest and write their own frames (`cluster.forwarding`, `leaf.forwarding`).
+Each kind stores its own interest and writes its own frames (`cluster.forwarding`, `leaf.forwarding`).
 """
 
 import cython
@@ -70,11 +71,11 @@ class Junction(PeerForwarding):
         self._leafs_side.peer_wants(peer, origin, subject, queue, weight)
 
     def peer_left(self, peer: Outlet) -> None:
-        """A peer is gone, and its interest with it."""
+        """A peer is gone: remove its interest."""
         self._leafs_side.peer_left(peer)
 
     def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None:
-        """The interest of our leaf nodes of the cluster `origin` has grown or shrunk by `change`."""
+        """The interest of our leaf nodes in the cluster `origin` has changed by `change`."""
         self._routes_side.leafs_want(origin, subject, queue, change)
 
     def has_interest(self, subject: bytes) -> cython.bint:
@@ -108,7 +109,7 @@ class Junction(PeerForwarding):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """Route a run. Returns local receivers plus frames; without a choice to make, each gets it in one copy."""
+        """Route a run. Returns local receivers plus frames. If no group has to be chosen for, each gets it in one copy."""
         receivers: cython.int = 0
         if match.groups or self._has_groups(message):
             for _ in range(count):
@@ -150,14 +151,14 @@ class Junction(PeerForwarding):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """A run of a client here, or (with an `origin`) of a leaf node; no group may be interested."""
+        """Send a run of a local client, or (with an `origin`) of a leaf node. No group may have interest."""
         frames: cython.int = self.leafs.spread_run(router, source, b"", message, stride, count)
         if source is None or origin:
             frames += self.routes.spread_run(router, source, origin, message, stride, count)
         return frames
 
     def far(self, message: MessageView) -> list[bytes]:
-        """Whether groups are interested anywhere but here: their names."""
+        """The names of the groups with interest elsewhere than here."""
         return [*self.routes.near(message), *self.routes.far(message), *self.leafs.far(message)]
 
     def _has_groups(self, message: MessageView) -> cython.bint:
@@ -172,10 +173,10 @@ class Junction(PeerForwarding):
         queues: list[bytes] | None,
         message: MessageView,
     ) -> cython.int:
-        """Send a message of a client here, or of a leaf node; returns the number of frames, and sets `elsewhere`."""
+        """Send a message of a local client or a leaf node; returns the number of frames, and sets `elsewhere`."""
         groups: list[bytes] = self.leafs.far(message)
-        of_leafs: list[bytes] = _NONE  # the groups that leaf nodes here serve
-        of_others: list[bytes] = _NONE  # and those that they do not
+        of_leafs: list[bytes] = _NONE  # the groups that our leaf nodes serve
+        of_others: list[bytes] = _NONE  # the groups that others serve
         if groups:
             near: list[bytes] = self.routes.near(message)
             far: list[bytes] = self.routes.far(message)
@@ -197,7 +198,7 @@ class Junction(PeerForwarding):
     def _prefers_leafs(
         self, queue: bytes, far: list[bytes], source: PeerFrames | None, origin: bytes, message: MessageView
     ) -> cython.bint:
-        """Whether a leaf node here gets the message for a group, rather than one behind a peer."""
+        """Whether one of our leaf nodes gets the message for a group, rather than one behind a peer."""
         if queue not in far:
             return True
         ours: cython.Py_ssize_t = self.leafs.weigh(queue, source, b"", message)
@@ -206,12 +207,12 @@ class Junction(PeerForwarding):
 
 
 def meet(router: Router) -> None:
-    """Make a junction where `router` has joined both a cluster and leaf nodes, and has none yet."""
+    """Make the junction of `router` once it has joined both a cluster and leaf nodes."""
     routes, leafs = router.routes_side, router.leafs_side
     if routes is not None and leafs is not None and router.junction is None:
         router.cross(Junction(routes.forwarding, leafs.forwarding, routes, leafs, router.chance))
 
 
 def junction_of(router: Router) -> Junction | None:
-    """Where there are both kinds of peers."""
+    """The junction of `router`; None unless it has both kinds of peers."""
     return router.junction if isinstance(router.junction, Junction) else None

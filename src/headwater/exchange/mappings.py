@@ -1,7 +1,7 @@
-"""Subject mappings of an account: what clients publish on one subject goes to another, by weight. Pure.
+"""Subject mappings of an account: they move messages that clients publish to other subjects, by weight. Pure.
 
-The first mapping whose source fits decides, in the order of the configuration; what a mapping makes is not mapped again.
-`choose(n)` gives a number from 0 to n - 1.
+The first mapping whose source matches applies, in the order of the configuration; its result is not mapped again.
+`choose(n)` returns a number from 0 to n - 1.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,14 +12,14 @@ from headwater.model.subject_transform import SubjectTransform
 
 
 class Mapping:
-    """One source and its destinations. Raises ValueError, in nats-server's words, for what cannot work."""
+    """One source and its destinations. Raises ValueError, with nats-server's texts, for an invalid mapping."""
 
     def __init__(self, options: MappingOptions, cluster: str) -> None:
         self.source = options.source.encode("utf-8", "surrogateescape")
         self._choices = self._weigh(options, cluster)
 
     def apply(self, subject: bytes, choose: Callable[[int], int]) -> bytes | None:
-        """Where a message that fits goes; None: it stays."""
+        """The new subject of a message whose subject matches; None if it keeps its own."""
         draw = choose(100) if self._choices and self._choices[0][0] < 100 else 0
         for limit, transform in self._choices:
             if draw < limit:
@@ -27,7 +27,7 @@ class Mapping:
         return None
 
     def _weigh(self, options: MappingOptions, cluster: str) -> list[tuple[int, SubjectTransform]]:
-        """Every destination has to be sound, those for other clusters too."""
+        """All destinations are checked, those for other clusters too."""
         made: dict[str, list[tuple[int, SubjectTransform]]] = {}
         seen: set[tuple[str, str]] = set()
         for destination, weight, where in options.destinations:
@@ -45,7 +45,7 @@ class Mapping:
 
 
 class Mappings:
-    """All of an account's. Raises ValueError as `Mapping` does."""
+    """All mappings of an account. Raises ValueError as `Mapping` does."""
 
     def __init__(self, options: Iterable[MappingOptions], choose: Callable[[int], int], cluster: str = "") -> None:
         self._mappings = [Mapping(one, cluster) for one in options]
@@ -57,7 +57,7 @@ class Mappings:
         return [mapping.source for mapping in self._mappings]
 
     def apply(self, subject: bytes) -> bytes | None:
-        """The subject that a message on `subject` gets; None when it keeps its own."""
+        """The new subject of a message on `subject`; None if it keeps its own."""
         for mapping in self._mappings:
             if matches(mapping.source, subject):
                 mapped = mapping.apply(subject, self._choose)

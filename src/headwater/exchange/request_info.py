@@ -1,10 +1,10 @@
-"""The header Nats-Request-Info: who sent a request that came in from another account. Pure.
+"""The header Nats-Request-Info: the sender of a request from another account. Pure.
 
     {"acc":"B","rtt":323686}                                                               rtt in ns
     {"start":…,"host":…,"id":…,"acc":…,"user":…,"name":…,"rtt":…,"server":…,"kind":"Client",…}   with `share`
 
-Only the broker writes it: one that a client sent along is taken out, whatever its case, and a header block that is none
-is replaced.
+Only the broker writes this header: one sent by a client is removed, in any case, and an invalid header block is
+replaced.
 """
 
 REQUEST_INFO = b"Nats-Request-Info"
@@ -21,7 +21,9 @@ def with_request_info(header_block: bytes, info: bytes) -> bytes:
 
 
 def without_request_info(header_block: bytes) -> bytes:
-    """`header_block` as a stream keeps it, b"" when nothing else was in it: the sender matters to the service only."""
+    """`header_block` without Nats-Request-Info, for a stream, which does not store the sender; b"" if no other header
+    remains.
+    """
     if REQUEST_INFO not in header_block:
         return header_block
     kept = [line for line in header_block.split(b"\r\n") if not line.startswith(REQUEST_INFO + b":")]

@@ -1,16 +1,16 @@
-"""The router: one message in, its deliveries into output buffers out.
+"""The router: writes the deliveries of each message into its subscribers' output buffers.
 
 Every message passes through `route`. A delivery is `MSG <subject> <sid> ` and one copy of the message's tail (see
-`wire.client_ops`), appended to the subscriber's output buffer; nothing is written here, that is the `flusher`'s job.
+`wire.client_ops`), appended to the subscriber's output buffer. The `flusher` writes the buffers to the sockets.
 
-The receivers: every plain subscription, and one member of each queue group, chosen at random (xorshift, seeded by the
-caller) among those that may have it. A client with echo off gets none of its own messages. A subscriber without header
-support gets MSG with the header block stripped.
+The receivers are every plain subscription, and one member of each queue group, chosen at random (xorshift, seeded by
+the caller) among those that may receive the message. A client with echo off gets none of its own messages. A subscriber
+without header support gets MSG without the header block.
 
-The broker's own subscriptions (streams, the JetStream API) are callbacks. They run inside the publisher's read: they
-must not block, may publish, and an exception in one is logged and counts as delivered.
+The broker's own subscriptions (streams, the JetStream API) are callbacks. They run inside the publisher's read, so they
+must not block; they may publish. An exception in one is logged, and the message counts as delivered.
 
-Not decided here: what a client may do (session), storage (jetstream), sockets (net).
+Decided elsewhere: what a client may do (session), storage (jetstream), sockets (net).
 """
 
 import logging
@@ -54,7 +54,7 @@ class PeerForwarding:
     (`junction`)."""
 
     def __init__(self) -> None:
-        # Of the message under way: the groups with members here that peers serve, for `Router.route_here`.
+        # For `Router.route_here`: the groups with local members for which a peer was chosen, for the current message.
         self.elsewhere: list[bytes] | None = None
 
     def has_interest(self, subject: bytes) -> bool:
@@ -62,7 +62,7 @@ class PeerForwarding:
         return False
 
     def pending(self, subject: bytes) -> int:
-        """The most bytes that wait for any peer with interest in `subject`."""
+        """The largest number of unwritten bytes of any peer with interest in `subject`."""
         return 0
 
     def route(
@@ -72,7 +72,7 @@ class PeerForwarding:
         match: Match,
         message: MessageView,
     ) -> cython.int:
-        """`Router.route`, here and at the peers."""
+        """`Router.route`, to local clients and peers."""
         raise NotImplementedError
 
     def route_under(
@@ -82,7 +82,7 @@ class PeerForwarding:
         match: Match,
         message: MessageView,
     ) -> cython.int:
-        """`Router.route_under`, here and at the peers."""
+        """`Router.route_under`, to local clients and peers."""
         raise NotImplementedError
 
     def route_run(
@@ -94,13 +94,13 @@ class PeerForwarding:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """`Router.route_run`, here and at the peers."""
+        """`Router.route_run`, to local clients and peers."""
         raise NotImplementedError
 
-    # For `junction`: one kind of peers beside the other.
+    # For `junction`, which combines both kinds of peers.
 
     def near(self, message: MessageView) -> list[bytes]:
-        """The queue groups with members in this cluster, at peers."""
+        """The queue groups with members at peers in this cluster."""
         raise NotImplementedError
 
     def far(self, message: MessageView) -> list[bytes]:
@@ -108,7 +108,7 @@ class PeerForwarding:
         raise NotImplementedError
 
     def weigh(self, queue: bytes, source: PeerFrames | None, origin: bytes, message: MessageView) -> cython.Py_ssize_t:
-        """How many members of such a group may get a message."""
+        """The number of members of such a group that may get a message."""
         raise NotImplementedError
 
     def spread(
@@ -123,8 +123,8 @@ class PeerForwarding:
     ) -> cython.int:
         """Send one message to peers only; returns the number of frames, and sets `elsewhere`.
 
-        `source`: the leaf node or hub that it came from, `origin` the cluster of that. `queues`: the groups that it is for,
-        None for all; those that are `served` are left out.
+        `source`: the leaf node or hub that sent the message; `origin`: its cluster. `queues`: the groups that the
+        message is for, None for all; `served`: the groups to leave out.
         """
         raise NotImplementedError
 
@@ -137,10 +137,10 @@ class PeerForwarding:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """The same for a run on a subject without groups."""
+        """As `spread`, for a run on a subject without groups."""
         raise NotImplementedError
 
-    # For messages that came from a peer, where there are both kinds.
+    # For messages from a peer, if both kinds exist.
 
     def from_leaf(
         self,
@@ -151,20 +151,22 @@ class PeerForwarding:
         queues: list[bytes],
         message: MessageView,
     ) -> cython.int:
-        """Send a message of a leaf node on; `origin` is empty for one of a hub, which goes to leaf nodes only. Returns the
-        number of frames, and sets `elsewhere`."""
+        """Forward a message of a leaf node; `origin` is b"" for a message of a hub, which goes to leaf nodes only.
+        Returns the number of frames, and sets `elsewhere`.
+        """
         raise NotImplementedError
 
     def from_route(
         self, router: "Router", origin: bytes, match: Match, queues: list[bytes], message: MessageView
     ) -> cython.int:
-        """Send a message of a peer in the cluster on to leaf nodes; sets `elsewhere` to the groups that they serve."""
+        """Forward a message of a peer in the cluster to leaf nodes; sets `elsewhere` to the groups that they serve."""
         raise NotImplementedError
 
 
 class RoutesSide(RouterObserver, Protocol):
-    """The cluster's side: interest of clients and leaf nodes goes in, that of its peers comes out
-    (`cluster.spaces.Space`)."""
+    """The cluster (`cluster.spaces.Space`): takes the interest of clients and leaf nodes, and provides that of its
+    peers.
+    """
 
     @property
     def forwarding(self) -> PeerForwarding: ...
@@ -174,8 +176,7 @@ class RoutesSide(RouterObserver, Protocol):
 
 
 class LeafsSide(RouterObserver, Protocol):
-    """The leaf nodes' side: interest of clients and peers goes in, that of leaf nodes comes out
-    (`leaf.space.LeafSpace`)."""
+    """The leaf nodes (`leaf.space.LeafSpace`): take the interest of clients and peers, and provide that of leaf nodes."""
 
     @property
     def forwarding(self) -> PeerForwarding: ...
@@ -188,7 +189,7 @@ class LeafsSide(RouterObserver, Protocol):
 class Router:
     """Interest and delivery for one subject space.
 
-    `schedule` and `max_pending` are the flusher's. `seed` starts the choice among queue members; any integer.
+    `schedule` and `max_pending` are passed to the flusher. `seed` starts the choice among queue members; any integer.
     """
 
     def __init__(
@@ -197,43 +198,45 @@ class Router:
         self.sublist = Sublist()
         self.flusher = Flusher(schedule, max_pending)
         self.chance = Xorshift(seed)
-        self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and none of its cost
-        self.junction: PeerForwarding | None = None  # where there are both a cluster and leaf nodes
+        self.forwarding: PeerForwarding | None = None  # None without a cluster, which then costs nothing
+        self.junction: PeerForwarding | None = None  # set if there are both a cluster and leaf nodes
         self.routes_side: RoutesSide | None = None
         self.leafs_side: LeafsSide | None = None
         self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
-        # Those of them that other brokers have themselves; True: leaf nodes, which have no such accounts, are sent it.
+        # Those in `between` that other brokers have themselves. True: announced to leaf nodes, which lack the other
+        # account.
         self._unannounced: dict[Subscription, bool] = {}
         self.imports: RouterObserver | None = None  # streams imported from other accounts
-        self.publisher: Outlet | None = None  # of the message that callbacks are called with; None: the broker itself
-        self.inbox = b""  # the subject that a message under another one is delivered to (`route_under`)
+        self.publisher: Outlet | None = None  # publisher of the message passed to callbacks; None for the broker itself
+        self.inbox = b""  # `route_under`: the subject that the current message is routed by
         self.awaited = Awaited()
         self.samples_traces = False  # whether a sampled `traceparent` is traced in this account
-        self.over_route = False  # whether the message that a callback is being called with came from another broker
+        self.over_route = False  # whether the message passed to callbacks came from another broker
 
     # ── interest ──
 
     def join(self, forwarding: PeerForwarding, side: RoutesSide) -> None:
-        """Forward to the peers of a cluster from now on. `side` is called for all interest, that which is here already
-        included. Where leaf nodes have been joined before, `junction.meet` is to follow."""
+        """Forward to the peers of a cluster from now on. `side` gets all interest, existing interest included. If leaf
+        nodes have been joined already, call `junction.meet` next.
+        """
         self.forwarding, self.routes_side = forwarding, side
         for subscription in self.sublist.all():
             if subscription not in self._unannounced:
                 side.subscribed(subscription)
 
     def join_leafs(self, forwarding: PeerForwarding, side: LeafsSide) -> None:
-        """The same for leaf nodes and hubs, where a cluster may have been joined before."""
+        """As `join`, for leaf nodes and hubs; a cluster may have been joined already."""
         self.forwarding, self.leafs_side = forwarding, side
         for subscription in self.sublist.all():
             if self._unannounced.get(subscription, True):
                 side.subscribed(subscription)
 
     def cross(self, junction: PeerForwarding) -> None:
-        """Forward to both kinds of peers by `junction`."""
+        """Forward to both kinds of peers through `junction`."""
         self.forwarding = self.junction = junction
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Add interest; the subject was checked by the caller."""
+        """Add interest; the caller has checked the subject."""
         self.sublist.insert(subscription)
         if self.routes_side is not None:
             self.routes_side.subscribed(subscription)
@@ -247,9 +250,10 @@ class Router:
     def subscribe_internal(
         self, subject: bytes, callback: Callback, queue: bytes = b"", *, traced: TracedCallback | None = None
     ) -> Subscription:
-        """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent.
+        """Subscribe for the broker itself, with `callback(subject, reply, header_block, payload)`; absent parts are
+        b"".
 
-        A callback returns False when the message reached no receiver. `traced`: is called instead with what is traced.
+        A callback returns False if the message reached no receiver. `traced` is called instead for traced messages.
         """
         subscription = Subscription(subject, queue, b"", None, callback)
         subscription.traced = traced
@@ -266,8 +270,9 @@ class Router:
         to_leafs: bool = False,
         traced: TracedCallback | None = None,
     ) -> Subscription:
-        """The same for a subscription that leads to another account, and imports nothing. `announce`: to all peers;
-        `to_leafs`: at least to leaf nodes."""
+        """As `subscribe_internal`, for a subscription that leads to another account; it triggers no imports.
+        `announce`: to all peers; `to_leafs`: at least to leaf nodes.
+        """
         subscription = Subscription(subject, queue, b"", None, callback)
         subscription.traced = traced
         self.sublist.insert(subscription)
@@ -299,13 +304,13 @@ class Router:
         self._unannounced.pop(subscription, None)
 
     def has_interest(self, subject: bytes) -> bool:
-        """Whether a message on `subject` would reach a subscriber now, in the whole cluster."""
+        """Whether a message on `subject` would reach a subscriber now, anywhere in the cluster."""
         if self.sublist.has_interest(subject):
             return True
         return self.forwarding is not None and self.forwarding.has_interest(subject)
 
     def pending(self, subject: bytes) -> int:
-        """The most bytes that wait for any client subscribed to `subject`, or for a peer of one; 0 when there is none."""
+        """The largest number of unwritten bytes of any client or peer with interest in `subject`; 0 without any."""
         match: Match = self.sublist.match(subject)
         most = self.forwarding.pending(subject) if self.forwarding is not None else 0
         members: list[Subscription]
@@ -324,11 +329,13 @@ class Router:
     def deliver_to(
         self, subscription: Subscription, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
     ) -> bool:
-        """Deliver a message to this subscription of a client, whatever its subject; False when it may not have it."""
+        """Deliver a message to this subscription of a client, whatever its subject; False if the client may not receive
+        it.
+        """
         return self._deliver_to(subscription, None, False, composed(subject, reply, header_block, payload))
 
     def deliver(self, inbox: bytes, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
-        """Deliver a message to the subscribers of `inbox`, under another `subject`, as JetStream does for pulls."""
+        """Deliver a message to the subscribers of `inbox`, but showing `subject`, as JetStream does for pulls."""
         message: MessageView = composed(subject, reply, header_block, payload)
         if inbox is subject:
             return self.route(None, self.sublist.find(message.buffer, 0, message.subject_end), message)
@@ -348,7 +355,7 @@ class Router:
         return self.route_here(publisher, match, True, message, None, False)
 
     def route_plain(self, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
-        """`route` where there are no peers, `match.separate` holds and the message is not traced."""
+        """`route` without peers, for a `match` that is `separate` and a message that is not traced."""
         deliveries: cython.int = 0
         subscription: Subscription
         for subscription in match.plain:
@@ -364,16 +371,16 @@ class Router:
         elsewhere: list[bytes] | None,
         over_route: cython.bint,
     ) -> cython.int:
-        """`route` to the clients of this broker only, less the queue groups that are served `elsewhere`.
+        """`route` to the clients of this broker only, without the queue groups in `elsewhere`.
 
-        `own_subject`: the subject in the buffer, which the MSG line bears, is the one that `match` was made for.
-        `over_route`: the message came from another broker.
+        `own_subject`: `match` was made for the subject in the buffer, which the MSG line shows. `over_route`: the
+        message came from another broker.
         """
         if message.trace is not None:
             return self._route_traced(publisher, match, own_subject, message, elsewhere, over_route)
         deliveries: cython.int = 0
         subscription: Subscription
-        called: list[Subscription] | None = None  # made only when a stream or the API is among the subscribers
+        called: list[Subscription] | None = None  # made only if a stream or the API is among the subscribers
         members: list[Subscription]
         for subscription in match.plain:
             if subscription.callback is not None:
@@ -435,10 +442,11 @@ class Router:
         match: Match,
         message: MessageView,
     ) -> cython.int:
-        """`route` for a message of the broker's own that bears another subject than `inbox`, which `match` was made for.
+        """`route` for a message of the broker itself that shows another subject than `inbox`, for which `match` was
+        made.
 
-        JetStream delivers so: to a pull request's reply or a deliver subject, under the subject that the message was stored
-        with.
+        JetStream delivers in this way: to a pull request's reply or a deliver subject, showing the subject that the
+        message was stored with.
         """
         if self.forwarding is not None:
             return self.forwarding.route_under(self, inbox, match, message)
@@ -452,7 +460,7 @@ class Router:
         elsewhere: list[bytes] | None,
         over_route: cython.bint,
     ) -> cython.int:
-        """`route_under` to the clients of this broker only, less the queue groups that are served `elsewhere`."""
+        """`route_under` to the clients of this broker only, without the queue groups in `elsewhere`."""
         before: bytes = self.inbox
         self.inbox = inbox
         deliveries: cython.int = self.route_here(None, match, False, message, elsewhere, over_route)
@@ -466,7 +474,7 @@ class Router:
         own_subject: cython.bint,
         message: MessageView,
     ) -> cython.bint:
-        """One delivery to a client; False when it may not have the message."""
+        """Deliver to one client; False if it may not receive the message."""
         outlet: Outlet | None = subscription.outlet
         if outlet is None or subscription.closed or (outlet is publisher and not outlet.echo):
             return False
@@ -514,9 +522,9 @@ class Router:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """`route` for `count` messages on one subject, each `stride` bytes behind the one before; `match.separate` holds.
+        """`route` for `count` messages with one control line, `stride` bytes apart; `match` is `separate`.
 
-        One receiver gets all of them before the next gets any. Returns how many receivers got messages.
+        Each receiver gets all of them before the next gets any. Returns the number of receivers.
         """
         if self.forwarding is not None:
             return self.forwarding.route_run(
@@ -537,13 +545,13 @@ class Router:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """`route_run` to the clients of this broker only. Leaves `message` where it was."""
+        """`route_run` to the clients of this broker only. `message` is back at the first one afterwards."""
         receivers: cython.int = 0
         subscription: Subscription
         outlet: Outlet
         bare: cython.bint = message.headers == message.payload
         for subscription in match.plain:
-            outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: there is one
+            outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: every subscription has an outlet
             if subscription.closed or (outlet is publisher and not outlet.echo):
                 continue
             if outlet.guard is not None and not outlet.guard.lets_through(message, subscription.queue):
@@ -566,7 +574,7 @@ class Router:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.bint:
-        """All messages of a run to one client that takes them as they are."""
+        """Deliver all messages of a run to one client, which needs no per-message treatment."""
         bare: cython.bint = message.headers == message.payload
         head: bytes = subscription.msg if bare else subscription.hmsg
         output: OutputBuffer = outlet.output
@@ -590,12 +598,15 @@ class Router:
         header_block: bytes,
         payload: bytes,
     ) -> int:
-        """Call the callbacks; returns how many of them reached no receiver."""
+        """Call the callbacks; returns the number of those whose message reached no receiver."""
         missed = 0
         for subscription in called:
             if subscription.closed or subscription.callback is None:
                 continue
-            self.publisher, self.over_route = publisher, over_route  # anew for each: one may have published itself
+            self.publisher, self.over_route = (
+                publisher,
+                over_route,
+            )  # each time: a callback may publish
             try:
                 if subscription.callback(subject, reply, header_block, payload) is False:
                     missed += 1
@@ -622,7 +633,7 @@ class Router:
     def deliver_view(
         self, subscription: Subscription, publisher: Outlet | None, own_subject: bool, message: MessageView
     ) -> bool:
-        """Deliver the message in a buffer to this subscription of a client; False when it may not have it."""
+        """Deliver the message to this subscription of a client; False if the client may not receive it."""
         return self._deliver_to(subscription, publisher, own_subject, message)
 
     def call(
@@ -632,24 +643,25 @@ class Router:
         over_route: bool,
         message: tuple[bytes, bytes, bytes, bytes],
     ) -> bool:
-        """Call one of the broker's own subscriptions with subject, reply, header block and payload; False when the message
-        reached no receiver."""
+        """Call one of the broker's own subscriptions with subject, reply, header block and payload; False if the
+        message reached no receiver.
+        """
         return self._call(publisher, over_route, [subscription], *message) == 0
 
     # ── output ──
 
     def mark_dirty(self, outlet: Outlet) -> None:
-        """`outlet` has output: have it written in this loop iteration."""
+        """Schedule the output of `outlet` to be written in this loop iteration."""
         self.flusher.mark(outlet)
 
     def begin_read(self) -> cython.int:
-        """A client's input is about to be parsed; `end_read` follows."""
+        """Call before parsing a client's input; `end_read` must follow."""
         return self.flusher.begin_read()
 
     def end_read(self) -> cython.int:
-        """Write what that input has led to; `flusher.congested` then has the receivers that are behind."""
+        """Write the output that the parsed input produced; `flusher.congested` then has the receivers that are behind."""
         return self.flusher.end_read()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write all pending output."""
         self.flusher.flush()

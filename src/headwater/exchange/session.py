@@ -1,16 +1,16 @@
-"""One client as the broker sees it: the meaning of its ops, and the answers to them.
+"""The broker's side of one client: handles its ops, and answers them.
 
     Link ──receive──▶ ClientOpParser ──on_publish, on_subscribe, …──▶ Session ──route──▶ Router
                                                                          └─ +OK, -ERR, PONG, INFO ─▶ output
 
-The session holds the rules of one conversation (verbose, pedantic, echo, limits). `auth` decides the client's identity and
-rights, the router the receivers of a message, the link the moment of a write. Nothing here awaits: a slow verdict (a bcrypt
-password) suspends the parser until it comes. What is known of the client is in the parts of `client_state`.
+The session applies the rules of one connection (verbose, pedantic, echo, limits). `auth` decides the client's identity
+and rights, the router the receivers of a message, and the link when to write. Nothing here awaits: a slow verdict (a
+bcrypt password) suspends the parser until it arrives. The client's state is in the parts of `client_state`.
 
-The hot path is `on_publish` and, for messages that follow each other with the same control line, `on_publish_run`:
-neither makes a Python object for a message.
+The hot path is `on_publish` and, for consecutive messages with the same control line, `on_publish_run`: neither makes a
+Python object for a message.
 
-Source: client protocol document; exact texts and consequences as nats-server 2.15 has them.
+Source: client protocol document; exact texts and their effects as in nats-server 2.15.
 """
 
 import cython
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from headwater.net.link import Link
 
     class SessionRegister(Protocol):
-        """What a session needs of the broker; `sessions.Sessions` implements it. For type checkers only."""
+        """What a session needs from the broker; `sessions.Sessions` implements it. For type checkers only."""
 
         options: BrokerOptions
         accounts: Accounts
@@ -90,17 +90,19 @@ _VIOLATION_TEXTS = {
     PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
     NOT_CONNECTED: error_texts.AUTHORIZATION,
 }
-SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent to the client, which would have to read it
+SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent: the client does not read
 _RESERVED_QUEUE: bytes = b"_sys_"
 _OK: bytes = b"+OK\r\n"
 _SUSPEND: int = SUSPEND
-# What only the server itself may publish to, or name as a reply.
+# Subjects that only the server itself may publish to, or use as a reply.
 _RESERVED_SUBJECTS: tuple[bytes, ...] = (b"_GR_.", b"$NRG.")
 _RESERVED_REPLIES: tuple[bytes, ...] = (b"_R_.", b"_GR_.", b"$JS.ACK.")
 
 
 class Session(ClientOpHandler):
-    """A client connection. `sessions` is the broker's register of them, and its view of the rest of the broker."""
+    """A client connection. `sessions` is the broker's register of clients, and the session's access to the rest of the
+    broker.
+    """
 
     def __init__(
         self, sessions: "SessionRegister", router: Router, gate: Gate, connection_type: str = STANDARD
@@ -117,14 +119,14 @@ class Session(ClientOpHandler):
         self.terms = Terms()
         self.traffic = Traffic()
         self.heartbeat = Heartbeat()
-        self.introduced = False  # the client has had its first PONG
-        self.end_reason = ""  # why we ended the connection; empty when the client closed it
-        self._subject_checked = False  # of the op whose payload is coming
+        self.introduced = False  # the client has got its first PONG
+        self.end_reason = ""  # why we ended the connection; "" if the client closed it
+        self._subject_checked = False  # the subject of the op whose payload is incomplete has been checked
 
     # ── the link's owner ──
 
     def attach(self, link: "Link") -> None:
-        """Greet the client, or close the connection when there are too many."""
+        """Greet the client, or close the connection if there are too many."""
         self.link = link
         self.tracer = self.sessions.trace(self)
         self.outlet = Outlet(link if self.tracer is None else self.tracer, link.output)
@@ -138,14 +140,14 @@ class Session(ClientOpHandler):
         elif not self._enter(unasked):
             return
         self.outlet.output.append(self.sessions.greeting(self))
-        link.flush()  # immediately: the client can do nothing before it
+        link.flush()  # immediately: the client waits for it
 
     def secured(self) -> None:
-        """The TLS handshake is done: the time to authenticate begins."""
+        """The TLS handshake is done: start the timer for authentication."""
         self.sessions.start_authentication(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse what came; afterwards hold this client back when the receivers of its messages are too far behind."""
+        """Parse input; then pause reading from this client if the receivers of its messages are too far behind."""
         self.heartbeat.unanswered = 0
         self.traffic.reads += 1
         router: Router = self.membership.router
@@ -161,7 +163,7 @@ class Session(ClientOpHandler):
         return used
 
     def lost(self, error: Exception | None) -> None:
-        """The connection is gone: its interest goes with it."""
+        """The connection is gone: remove its interest."""
         self.parser.stopped = True
         if self.outlet.closed and not self.end_reason:  # by the router, which has logged it
             self.end_reason = SLOW_CONSUMER
@@ -263,7 +265,7 @@ class Session(ClientOpHandler):
             or first == 36
             or not match.separate
         ):
-            # Each message has an answer or a choice of its own.
+            # Each message needs its own answer or its own choice.
             return ClientOpHandler.on_publish_run(self, message, stride, count)
         self.traffic.messages += count
         self.traffic.bytes += count * (message.end - message.headers)
@@ -271,7 +273,7 @@ class Session(ClientOpHandler):
         return 0
 
     def _publish_traced(self, message: MessageView) -> int:
-        """`on_publish` of a message whose headers may ask for a trace."""
+        """`on_publish` for a message whose headers may request a trace."""
         from headwater.message_tracing.message_trace import (
             Source,
             allowed_by,
@@ -299,12 +301,12 @@ class Session(ClientOpHandler):
         return 0
 
     def _may_publish(self, message: MessageView) -> cython.bint:
-        """Whether this client may publish this message; -ERR when not. The order of the checks is nats-server's."""
+        """Whether this client may publish this message; sends -ERR if not. The order of the checks is nats-server's."""
         name: bytes
         buffer: bytearray = message.buffer
         second: cython.int = buffer[message.subject + 1]
         allowed: cython.bint = self.membership.guard is None or self.membership.guard.may_publish(message)
-        if not allowed or second == 71 or second == 78:  # G, N: most are _INBOX, which need no slice
+        if not allowed or second == 71 or second == 78:  # G, N: most other subjects are _INBOX and need no slice
             name = message.subject_bytes()
             if not allowed or name.startswith(_RESERVED_SUBJECTS):
                 self.sessions.note(self, "publish_refused", subject=name)
@@ -325,7 +327,7 @@ class Session(ClientOpHandler):
         self._error(text)
 
     def _no_responders(self, subject: bytes, reply: bytes) -> None:
-        """Status 503 for a request without a receiver, on the requester's own subscription to the reply subject."""
+        """Send status 503 for a request without a receiver, on the requester's own subscription to the reply subject."""
         match: Match = self.membership.router.sublist.match(reply)
         block = b"NATS/1.0 503\r\nNats-Subject: " + subject + b"\r\n\r\n"
         for subscription in match.plain:  # a queue subscription does not count, as in nats-server
@@ -338,7 +340,8 @@ class Session(ClientOpHandler):
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
         self.traffic.ops += 1
-        # The order of the checks is nats-server's: a sid in use is left as it is, whatever the subject.
+        # The order of the checks is nats-server's: a sid in use keeps its subscription, even if the new subject is
+        # invalid.
         guard: Guard | None = self.membership.guard
         if queue == _RESERVED_QUEUE or (guard is not None and not guard.may_subscribe(subject, queue)):
             self.sessions.note(self, "subscription_refused", subject=subject, queue=queue)
@@ -387,7 +390,7 @@ class Session(ClientOpHandler):
         return self._apply_verdict(options, self.sessions.judge(self, options))
 
     def _apply_verdict(self, options: ConnectOptions, verdict: "Verdict | Question") -> cython.int:
-        """Act on the gate's verdict on a CONNECT, which comes at once or later."""
+        """Apply the gate's verdict on a CONNECT, which arrives at once or later."""
         if not isinstance(verdict, Identity | Refusal):
             self.login.pending = options
             self.sessions.decide_later(self, verdict)
@@ -417,7 +420,7 @@ class Session(ClientOpHandler):
         return 0
 
     def late_verdict(self, verdict: "Identity | Refusal") -> None:
-        """Act on the verdict that the parser was suspended for, then parse what has come since."""
+        """Apply the verdict that the parser was suspended for, then parse the input received since."""
         options, self.login.pending = self.login.pending, None
         if options is None or self.end_reason or self.outlet.closed or self.link is None:
             return
@@ -429,7 +432,7 @@ class Session(ClientOpHandler):
     # ── the account ──
 
     def _enter(self, identity: Identity) -> cython.bint:
-        """Make the client one of its account. False when the account has no room: the connection is closed then."""
+        """Make the client a member of its account. If the account is full, close the connection and return False."""
         membership: Membership = self.membership
         membership.leave()
         account = self.sessions.accounts[identity.account]
@@ -445,7 +448,9 @@ class Session(ClientOpHandler):
         return True
 
     def renew(self, identity: Identity) -> None:
-        """Go on with other rights. Subscriptions that they do not allow end, each with an error to the client."""
+        """Replace the client's rights. Subscriptions that the new ones do not allow end, each with an error to the
+        client.
+        """
         self.membership.renew(identity, self.sessions.clock)
         self._guard_deliveries()
         guard: Guard | None = self.membership.guard
@@ -474,7 +479,7 @@ class Session(ClientOpHandler):
         self.traffic.ops += 1
         self._say(b"PONG\r\n")
         if not self.introduced and self.terms.protocol >= PROTOCOL_DYNAMIC:
-            # Once per connection, behind the first PONG: newer clients read their account from this INFO.
+            # Once per connection, after the first PONG: newer clients read their account from this INFO.
             self._say(self.sessions.introduction(self))
         self.introduced = True
         return 0
@@ -490,7 +495,7 @@ class Session(ClientOpHandler):
         return self._end(_VIOLATION_TEXTS.get(violation, ""))
 
     def ping(self, ping_max: int, now: float) -> bool:
-        """For the timer: send a PING. False when `ping_max` of them are unanswered: the connection is closed then."""
+        """Send a PING, for the timer. If `ping_max` of them are unanswered, close the connection and return False."""
         if self.heartbeat.unanswered >= ping_max:
             self._end(error_texts.STALE_CONNECTION)
             return False
@@ -500,16 +505,17 @@ class Session(ClientOpHandler):
 
     @property
     def wants_news(self) -> bool:
-        """Whether INFO may be sent to this client at any time. Not before its first PONG, which its INFO follows: nats-py
-        never considers itself connected if it reads anything else in answer to its PING."""
+        """Whether INFO may be sent to this client at any time. That begins with its first PONG: nats-py never considers
+        itself connected if it reads anything but PONG after its PING.
+        """
         return bool(self.terms.protocol >= PROTOCOL_DYNAMIC and self.introduced and not self.outlet.closed)
 
     def send(self, op: bytes) -> None:
-        """Send an op that answers none of the client's."""
+        """Send an op that is not an answer."""
         self._say(op)
 
     def expire(self, text: str) -> None:
-        """For timers: the client took too long to authenticate, or its credentials have expired."""
+        """Close the connection, for timers: authentication took too long, or the credentials have expired."""
         self._end(text)
 
     # ── answers ──
@@ -526,7 +532,7 @@ class Session(ClientOpHandler):
         self.membership.router.mark_dirty(self.outlet)
 
     def _end(self, text: str) -> cython.int:
-        """Send `text` as -ERR (nothing when it is empty) and close; the parser stops."""
+        """Send `text` as -ERR (unless it is empty) and close; the parser stops."""
         self.parser.stopped = True
         self.end_reason = text or error_texts.UNKNOWN_OPERATION
         if self.link is not None:

@@ -1,4 +1,4 @@
-"""The register of connected clients: it admits them, lets them authenticate, and closes them.
+"""The register of connected clients: admits them, authenticates them, and closes them.
 
     listener ─▶ make ─▶ Session ─▶ admit ─▶ Greetings (INFO) ─▶ judge (Gate) ─▶ admitted ─▶ … ─▶ forget
                                      └─ ClientWatch: PINGs, deadlines, expiry
@@ -59,17 +59,17 @@ class Observer(Protocol):
         """A client is connected."""
 
     def introduced(self, session: Session, options: ConnectOptions) -> None:
-        """It has sent CONNECT; whether it is accepted is not decided yet."""
+        """The client has sent CONNECT, which is not accepted or refused yet."""
 
     def admitted(self, session: Session) -> None:
-        """Its CONNECT was accepted."""
+        """The client's CONNECT was accepted."""
 
     def left(self, session: Session) -> None:
-        """It is gone; its counters are final."""
+        """The client is gone; its counters are final."""
 
 
 class Sessions:
-    """All clients of one broker. `clock` is monotonic, in seconds; `wall_clock` is that of the calendar."""
+    """All clients of one broker. `clock`: monotonic seconds; `wall_clock`: seconds since 1970."""
 
     def __init__(
         self,
@@ -94,21 +94,21 @@ class Sessions:
         self._websocket_gate = gate.for_websocket()
         self._sessions: dict[int, Session] = {}
         self._password_checks = PasswordChecks()
-        self.keys: ServerKeys | None = None  # with which callout services are asked
+        self.keys: ServerKeys | None = None  # for requests to callout services
         self._callouts: Callouts | None = None
 
     # ── coming and going ──
 
     def make(self) -> Session:
-        """A session for a connection that is about to be made."""
+        """Make the session for a connection that is being accepted."""
         return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._gate)
 
     def make_websocket(self) -> Session:
-        """The same for the WebSocket listener."""
+        """As `make`, for the WebSocket listener."""
         return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._websocket_gate, WEBSOCKET)
 
     def admit(self, session: Session) -> bool:
-        """Register a new client; False when the broker is full or closing."""
+        """Register a new client; False if the broker is full or closing."""
         self.total += 1
         session.client_id = self.total
         if len(self._sessions) + self.watch.elsewhere() >= self.options.max_connections:
@@ -124,7 +124,7 @@ class Sessions:
         return True
 
     def trace(self, session: Session) -> "Tracer | None":
-        """The logger of a new client's ops, where they are logged."""
+        """The logger of a new client's ops; None if ops are not logged."""
         if session.link is None or not _trace_log.isEnabledFor(TRACE_LEVEL):
             return None
         from headwater.exchange.tracing import Tracer
@@ -141,7 +141,7 @@ class Sessions:
     # ── what an operator must see ──
 
     def note(self, session: Session, kind: str, *, log: bool = True, **fields: object) -> None:
-        """Record in the journal what has happened to a client; `kind` is one of `journal.KINDS`."""
+        """Record an event of a client in the journal; `kind` is one of `journal.KINDS`."""
         peer = session.link.peer if session.link is not None else ""
         account = session.membership.account
         self.journal.note(
@@ -155,7 +155,7 @@ class Sessions:
         )
 
     def note_refused_login(self, session: Session, reason: str) -> None:
-        """Record a failed login: of the credentials only the user's name."""
+        """Record a failed login, with the user's name but no other credentials."""
         peer = session.link.peer if session.link is not None else ""
         user, client = session.login.refused_user, session.client_id
         self.journal.note("login_failed", user=user, client=client, address=peer, reason=reason)
@@ -163,7 +163,7 @@ class Sessions:
     # ── authentication ──
 
     def start_authentication(self, session: Session, *, seconds_before: float = 0.0) -> None:
-        """Start the time to authenticate, where that is required; `seconds_before` is added for a TLS handshake."""
+        """Start the timer for authentication, if that is required; `seconds_before` is added for a TLS handshake."""
         if session.login.gate.required:
             seconds = seconds_before + self.options.seconds_to_authenticate
             self.watch.set_timer(session, seconds, self._authentication_timed_out)
@@ -191,7 +191,7 @@ class Sessions:
     def _delegated(
         self, session: Session, options: ConnectOptions, shown: Credentials, verdict: Identity | Refusal
     ) -> "Identity | Refusal | Question":
-        """The verdict, or the question to the callout service that decides in its place."""
+        """The verdict, or the question for the callout service that decides instead."""
         gate = session.login.gate
         callout = gate.delegates(shown, verdict)
         if callout is None:
@@ -204,7 +204,7 @@ class Sessions:
         return self._gate.place(question, user, body, now)
 
     def _with_cookies(self, options: ConnectOptions, layer: Layer | None) -> ConnectOptions:
-        """A browser's credentials may come as cookies: they stand in for what its CONNECT leaves out."""
+        """CONNECT with the missing credentials filled in from cookies, which browsers may use."""
         from headwater.net.websocket import websocket_of
 
         websocket, names = websocket_of(layer), self.options.websocket
@@ -225,7 +225,7 @@ class Sessions:
         return options.replace(**found)
 
     def judge_again(self, account: str) -> None:
-        """The JWT of an account has changed: clients whose user it vouches for no longer have to leave."""
+        """The JWT of an account has changed: disconnect the clients whose users it no longer vouches for."""
         trust = self._gate.trust
         for session in self.all():
             if trust is not None and session.login.accepted and session.membership.identity.account == account:
@@ -234,8 +234,9 @@ class Sessions:
                     session.expire(reason)
 
     def decide_later(self, session: Session, verdict: "PasswordCheck | Lookup | Question") -> None:
-        """Compare a password in another thread, look for an account, or ask a callout service; the session takes no input
-        until then."""
+        """Compare a password in another thread, fetch an account, or ask a callout service; the session reads no input
+        meanwhile.
+        """
         if session.link is not None:
             session.link.pause_reading()
         if isinstance(verdict, PasswordCheck):
@@ -246,7 +247,7 @@ class Sessions:
             self._ask(session, verdict)
 
     def _compared(self, session: Session, verdict: Identity | Refusal) -> None:
-        """A password was compared: what that means may still be for a callout service to say."""
+        """A password was compared; a callout service may still decide."""
         options = session.login.pending
         if options is None or session.link is None:
             return
@@ -257,7 +258,7 @@ class Sessions:
             self._ask(session, found)
 
     def _sought(self, session: Session) -> None:
-        """An account was looked for: the credentials are judged with what was found."""
+        """The search for an account has ended: judge the credentials again."""
         options = session.login.pending
         if options is None or session.link is None:
             return
@@ -278,8 +279,9 @@ class Sessions:
         seconds: float,
         act: Callable[[Identity | Refusal], None],
     ) -> None:
-        """Ask a callout service about a login; `act` is called once, within `seconds`. `client`: facts about
-        the connection beside the credentials."""
+        """Ask a callout service about a login; `act` is called once, within `seconds`. `client`: facts about the
+        connection besides the credentials.
+        """
         if self.keys is None:
             asyncio.get_running_loop().call_soon(act, Refusal("this broker has no key to ask with"))
             return
@@ -298,7 +300,7 @@ class Sessions:
         self._callouts.ask(question, server, facts, seconds, act)
 
     def admitted(self, session: Session) -> None:
-        """A CONNECT was accepted: the time to authenticate ends, the time until the credentials expire begins."""
+        """A CONNECT was accepted: stop the timer for authentication, and start that for the expiry of the credentials."""
         self.watch.logged_in(session)
         for observer in self.observers:
             observer.admitted(session)
@@ -321,11 +323,12 @@ class Sessions:
             session.expire(error_texts.AUTHENTICATION_TIMEOUT)
 
     def reload(self, options: BrokerOptions) -> int:
-        """Go on under other options; returns the number of clients that had to leave, because their credentials have
-        changed. Where only the permissions of a user have, its clients stay without the subscriptions that these forbid.
+        """Apply other options; returns the number of clients that were disconnected because their credentials have
+        changed. If only the permissions of a user have changed, its clients stay and lose the subscriptions that are
+        now forbidden.
 
-        Limits hold for clients that connect from now on, times for all. The accounts must be the same but for their users.
-        Raises EnvironmentProblem when a package is missing that the new users need; nothing has changed then.
+        Limits apply to clients that connect from now on, times to all. The accounts must be the same except for their
+        users. Raises EnvironmentProblem, before any change, if a package that the new users need is missing.
         """
         from headwater.exchange.reauthorization import Reauthorization
 
@@ -352,15 +355,15 @@ class Sessions:
     # ── INFO ──
 
     def greeting(self, session: Session) -> bytes:
-        """The INFO that opens the conversation with this client."""
+        """The first INFO for this client."""
         return self.greetings.first(session)
 
     def introduction(self, session: Session) -> bytes:
-        """The INFO behind a client's first PONG."""
+        """The INFO after a client's first PONG."""
         return self.greetings.after_login(session)
 
     def announce(self, **changes: object) -> None:
-        """Change this server's INFO, and send it now to all clients that take INFO at any time."""
+        """Change this server's INFO, and send it now to all clients that accept INFO at any time."""
         self.greetings.info = self.greetings.info.replace(**changes)
         for session in self.all():
             if session.wants_news:
@@ -368,14 +371,14 @@ class Sessions:
                 cast(Link, session.outlet.link).flush()
 
     def send_away(self, session: Session) -> None:
-        """Ask one client to go to another server."""
+        """Ask one client to move to another server."""
         if session.wants_news:
             session.send(self.greetings.lame_duck(session))
 
     # ── all of them ──
 
     def hold_back(self, publisher: Session, congested: list[Outlet]) -> None:
-        """Take no input from `publisher` for a moment, for the sake of receivers that are too far behind."""
+        """Pause reading from `publisher` for a moment, because receivers of its messages are too far behind."""
         if publisher.link is not None:
             self.watch.backpressure.hold_publisher(publisher.link, congested)
 
@@ -394,12 +397,12 @@ class Sessions:
         return len(self._sessions)
 
     def all(self) -> list[Session]:
-        """Every connected client, the oldest first."""
+        """Every connected client, oldest first."""
         return list(self._sessions.values())
 
 
 def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
-    """The names that may stand for a user in the certificate of the client; TLS is imported only where it is used."""
+    """The names in the client's certificate that may name a user; imports TLS only if it is used."""
     if layer is None:
         return ()
     from headwater.net.certificate_names import names_in

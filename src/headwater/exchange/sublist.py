@@ -1,18 +1,18 @@
-"""The interest of all clients: a trie of subject tokens, and a cache of what it found.
+"""The interest of all clients: a trie of subject tokens, and a cache of its results.
 
     root ─"orders"─▶ node ─"eu"─▶ node        literal tokens: a dict
                        ├─ "*" ─▶ node         one token
                        └─ ">" ─▶ node         one token or more, always last
 
-`match(subject)` returns a `Match`: the plain subscriptions, and per queue group its members (a group is one group
-across literal and wildcard subscriptions). A Match is a snapshot and is never changed; `generation` goes up with every
-change of interest, and a Match of another generation is stale.
+`match(subject)` returns a `Match`: the plain subscriptions, and the members of each queue group (a group spans literal
+and wildcard subscriptions). A Match is an immutable snapshot; every change of interest increments `generation`, and a
+Match of another generation is stale.
 
-Two things make it cheap. Subjects that end at the same trie nodes share one Match, made once per generation: a walk over
-a subject that is new makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, each in the
-one slot that its hash names, spares the walk; newer entries displace older ones, so a flood of one-time subjects does
-not grow it, and while it misses more than it hits it is bypassed. Where a wildcard covers all that can follow a subject's
-beginning, that beginning alone is remembered, and the table is not looked at: a thousand subjects under `bench.>` are one.
+Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once per generation, so
+walking a new subject makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, one per hash slot, saves the
+walk; new entries replace old ones, so a flood of one-time subjects does not grow it, and it is bypassed while it misses
+more than it hits. Where a wildcard covers everything after a prefix, only the prefix is cached and the table is not
+used: a thousand subjects under `bench.>` take one entry.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
 """
@@ -40,21 +40,23 @@ from typing import Any, Protocol
 
 from headwater.model.subject import is_literal
 
-# Subjects, a power of two; and as many Matches at most are kept for one generation of interest.
+# Number of subjects, a power of two; also the most Matches cached for one generation of interest.
 CACHE_SIZE: int = 1 << 13
-MOST_LISTS: int = 64  # lists of queue groups that one Match is kept apart for
+MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
 
-_NO_GROUPS: "list[list[Subscription]]" = []  # these two are shared and never changed
+_NO_GROUPS: "list[list[Subscription]]" = []  # these two are shared and never modified
 _NO_QUEUES: list[bytes] = []
 
 Callback = Callable[[bytes, bytes, bytes, bytes], object]
-"""subject, reply, header block, payload; b"" for what is absent. False: the message reached no receiver."""
+"""Arguments: subject, reply, header block, payload; absent parts are b"". Result False: the message reached no
+receiver.
+"""
 TracedCallback = Callable[[Any, bytes, bytes, bytes, bytes], object]
-"""The same for a message that is traced: the `message_tracing.message_trace.MessageTrace` comes first."""
+"""A callback for traced messages: the first argument is the `message_tracing.message_trace.MessageTrace`."""
 
 
 class OutletLink(Protocol):
-    """What an outlet needs of its connection."""
+    """What an outlet needs from its connection."""
 
     @property
     def pending(self) -> int: ...
@@ -63,10 +65,10 @@ class OutletLink(Protocol):
 
 
 class Outlet:
-    """Where a client's deliveries go: its output buffer, and what the router must know of the client.
+    """The destination of a client's deliveries: its output buffer, and the client's properties that the router needs.
 
-    `headers`: it takes HMSG. `echo`: it gets its own messages too. `guard` is consulted before each delivery; None for
-    most clients. `is_route`: it leads to another broker.
+    `headers`: the client accepts HMSG. `echo`: it also gets its own messages. `guard` is consulted before each
+    delivery; None for most clients. `is_route`: the connection leads to another broker.
     """
 
     def __init__(self, link: OutletLink, output: OutputBuffer) -> None:
@@ -85,10 +87,10 @@ class Outlet:
 
 
 class Subscription:
-    """One SUB of a client (`outlet`), or of the broker itself (`callback`).
+    """One subscription of a client (`outlet`), or of the broker itself (`callback`).
 
-    `msg` and `hmsg` are everything of a MSG and HMSG line up to the tail, when the subject is literal; empty otherwise.
-    `maximum` is 0 for no limit, else the number of deliveries since SUB after which it ends.
+    `msg` and `hmsg` are a MSG and HMSG line up to the tail if the subject is literal, otherwise b"". `maximum` is the
+    number of deliveries since SUB after which the subscription ends, 0 for no limit.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class Subscription:
         self.sid = sid
         self.outlet = outlet
         self.callback = callback
-        self.traced: TracedCallback | None = None  # called instead of `callback` with a message that is traced
+        self.traced: TracedCallback | None = None  # called instead of `callback` for a traced message
         self.after_subject = b" " + sid + b" "
         literal = is_literal(subject)
         self.msg = b"MSG " + subject + self.after_subject if literal else b""
@@ -115,7 +117,7 @@ class Subscription:
 
 
 class Node:
-    """A position in the trie: subscriptions that end here, and where further tokens lead."""
+    """A node of the trie: the subscriptions that end here, and the children by token."""
 
     def __init__(self) -> None:
         self.literals: dict[bytes, Node] = {}
@@ -123,10 +125,10 @@ class Node:
         self.tail: Node | None = None
         self.plain: dict[Subscription, None] = {}
         self.groups: dict[bytes, dict[Subscription, None]] = {}
-        self.alone: Match | None = None  # of those who end here and nobody else, while they are the same
+        self.alone: Match | None = None  # the Match of only the subscriptions that end here, until they change
 
     def child(self, token: bytes) -> "Node | None":
-        """Where `token` of a pattern leads."""
+        """The child for `token` of a pattern, or None."""
         if token == b"*":
             return self.one
         if token == b">":
@@ -134,7 +136,7 @@ class Node:
         return self.literals.get(token)
 
     def set_child(self, token: bytes, node: "Node | None") -> None:
-        """Let `token` of a pattern lead to `node`, or nowhere."""
+        """Set or (None) remove the child for `token` of a pattern."""
         if token == b"*":
             self.one = node
         elif token == b">":
@@ -149,10 +151,10 @@ class Node:
 
 
 class Match:
-    """Who gets a message: every one of `plain`, and one of each list in `groups`.
+    """The receivers of a message: all of `plain`, and one of each list in `groups`.
 
-    `separate`: each of them is the only one of its client and no queue group or callback is among them, so that several
-    messages may be written to one after the other has had its own.
+    `separate`: no client has two of these subscriptions, and none is of a queue group or has a callback. A run of
+    messages may then be written to one receiver after another.
     """
 
     def __init__(
@@ -164,25 +166,25 @@ class Match:
     ) -> None:
         self.plain = plain
         self.groups: list[list[Subscription]] = _NO_GROUPS if groups is None else groups
-        self.queues: list[bytes] = _NO_QUEUES if queues is None else queues  # the names of `groups`
+        self.queues: list[bytes] = _NO_QUEUES if queues is None else queues  # the group of each list in `groups`
         self.generation = generation
         self.separate = self._is_separate()
         self._firsts: list[Subscription] | None = None
-        self._longer: dict[Node, Match] | None = None  # this Match and one more node, once somebody has asked for it
-        self._serving: dict[bytes, Match] | None = None  # the same for lists of queue groups
-        self.plan: object = None  # what forwarding to peers has worked out for this Match
+        self._longer: dict[Node, Match] | None = None  # cache: this Match plus one node
+        self._serving: dict[bytes, Match] | None = None  # cache of `serving`
+        self.plan: object = None  # the plan for this Match, computed by forwarding to peers
 
     def _is_separate(self) -> cython.bint:
         if self.groups:
             return False
-        if len(self.plain) == 1:  # most often; and where each subject has its own subscriber this is most of the work
+        if len(self.plain) == 1:  # most often; if each subject has its own subscriber, this is most of the work
             subscription: Subscription = self.plain[0]
             return subscription.outlet is not None
         outlets = {subscription.outlet for subscription in self.plain}
         return None not in outlets and len(outlets) == len(self.plain)
 
     def firsts(self) -> list[Subscription]:
-        """Of `plain` the first of each client."""
+        """The first subscription of each client in `plain`."""
         if self._firsts is None:
             found: dict[Outlet | None, Subscription] = {}
             for subscription in self.plain:
@@ -191,11 +193,11 @@ class Match:
         return self._firsts
 
     def serving(self, queues: list[bytes], plain: cython.bint) -> "Match":
-        """A Match of these queue groups alone, and of who is `plain` if that is wanted.
+        """A Match of only these queue groups, and of `self.plain` if `plain` is true.
 
-        The only member of a group counts as plain in it: there is nothing to choose.
+        The only member of a group counts as plain in it, because there is no choice.
         """
-        key: bytes = b" ".join(queues) if plain else b"|" + b" ".join(queues)  # no queue's name has a space in it
+        key: bytes = b" ".join(queues) if plain else b"|" + b" ".join(queues)  # a queue group's name contains no space
         if self._serving is None:
             self._serving = {}
         known = self._serving.get(key)
@@ -219,7 +221,7 @@ class Match:
         return made
 
     def extend(self, node: Node) -> "Match":
-        """A Match of these and those who end at `node`."""
+        """A Match of these subscriptions and those that end at `node`."""
         if not self.groups and not node.groups:
             return Match(self.generation, [*self.plain, *node.plain])
         groups = dict(zip(self.queues, self.groups, strict=True))
@@ -232,7 +234,7 @@ _NO_NODES: list[Node] = []
 
 
 class Known:
-    """An entry of the cache: what `subject` matched."""
+    """An entry of the cache: the Match of `subject`."""
 
     def __init__(self, subject: bytes, match: Match) -> None:
         self.subject = subject
@@ -240,8 +242,9 @@ class Known:
 
 
 class Beginning:
-    """What every subject gets that begins with `prefix` and has one more token, or any number of them (`deep`), because no
-    literal token decides any more."""
+    """The Match of every subject that consists of `prefix` and one more token, or (`deep`) any number of tokens: no
+    literal token follows in the trie.
+    """
 
     def __init__(self, prefix: bytes, deep: cython.bint, match: Match) -> None:
         self.prefix = prefix
@@ -258,17 +261,17 @@ class Sublist:
         self._root = Node()
         self._nobody = Match(0, [])
         self._made = 0
-        self._missed = 0  # the number of cache misses minus that of hits
-        self._passing = 0  # the number of further subjects for which the cache is bypassed
+        self._missed = 0  # cache misses minus hits, at least 0
+        self._passing = 0  # the number of subjects for which the cache is still bypassed
         self._mask = CACHE_SIZE - 1
         self._cache: list[Known | None] = [None] * CACHE_SIZE
         self._last: Known | None = None
-        self._seen: dict[bytes, Match] = {}  # the cache of interpreted code
-        # Where the last walk stood before the last token: the next subject often differs in that one only.
+        self._seen: dict[bytes, Match] = {}  # the cache when interpreted
+        # The state of the last walk before the last token: often the next subject differs only in that token.
         self._prefix = b""
         self._prefix_found = self._nobody
         self._prefix_node: Node | None = None
-        self._beginning: Beginning | None = None  # of the last walk that came to one
+        self._beginning: Beginning | None = None  # of the last walk that found one
 
     def insert(self, subscription: Subscription) -> None:
         """Add interest. The subject must be valid (model.subject.is_valid_subject)."""
@@ -289,7 +292,7 @@ class Sublist:
         self.generation += 1
 
     def remove(self, subscription: Subscription) -> None:
-        """Take interest back; unknown subscriptions are ignored."""
+        """Remove interest; unknown subscriptions are ignored."""
         node: Node = self._root
         following: Node | None
         path = [node]
@@ -331,7 +334,7 @@ class Sublist:
         return found
 
     def match(self, subject: bytes) -> Match:
-        """Who is interested in a message on `subject`; wildcards in it are literal tokens."""
+        """The receivers of a message on `subject`; wildcards in it are literal tokens."""
         return self.find(bytearray(subject), 0, len(subject))
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
@@ -355,7 +358,7 @@ class Sublist:
         if self._passing > 0:
             self._passing -= 1
             return self._walk(buffer, start, end)
-        if start < end and (buffer[start] == 95 or buffer[start] == 36):  # _ and $: an inbox, an ack; seldom seen again
+        if start < end and (buffer[start] == 95 or buffer[start] == 36):  # _ and $: inboxes and acks seldom repeat
             return self._walk(buffer, start, end)
         slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
         known = self._cache[slot]
@@ -365,7 +368,7 @@ class Sublist:
                 self._last = known
                 return known.match
         self._missed += 1
-        if self._missed > 1024:  # more misses than hits: for a while the walk alone is cheaper
+        if self._missed > 1024:  # more misses than hits: for a while the walk without the cache is cheaper
             self._missed = 0
             self._passing = 1 << 15
         found: Match = self._walk(buffer, start, end)
@@ -373,7 +376,7 @@ class Sublist:
         return found
 
     def _find_interpreted(self, buffer: bytearray, start: int, end: int) -> Match:
-        """`find` where no compiler is: a dict is then cheaper than a table of slots, and so is never to pass it over."""
+        """`find` when interpreted: a dict is then cheaper than a table of slots, and never bypassing it is cheaper too."""
         subject = bytes(buffer[start:end])
         seen = self._seen.get(subject)
         if seen is not None and seen.generation == self.generation:
@@ -386,13 +389,13 @@ class Sublist:
         return found
 
     def has_interest(self, subject: bytes) -> bool:
-        """Whether a message on `subject` would reach anybody."""
+        """Whether a message on `subject` would reach a subscriber."""
         match = self.match(subject)
         return bool(match.plain or match.groups)
 
     def _walk(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
         found: Match = self._empty_match()
-        # The trie positions that the tokens so far can lead to: `node`, and seldom `others`.
+        # The trie nodes that the tokens so far lead to: `node`, and seldom `others`.
         node: Node | None = self._root
         others: list[Node] = _NO_NODES
         index: cython.Py_ssize_t
@@ -452,7 +455,9 @@ class Sublist:
         return found
 
     def _empty_match(self) -> Match:
-        """The one that all walks begin with, made anew with everything that was remembered when it has aged."""
+        """The empty Match that every walk begins with. If it is stale, or too many Matches are cached, it is replaced
+        and with it their cache.
+        """
         if self._nobody.generation != self.generation or self._made > self._mask:
             self._nobody = Match(self.generation, [])
             self._made = 0
@@ -460,11 +465,13 @@ class Sublist:
         return self._nobody
 
     def _grown(self, match: Match, node: Node) -> Match:
-        """`match` and those who end at `node`. Made once per generation, so that a subject never seen costs no new list."""
+        """`match` plus the subscriptions that end at `node`; cached for its generation, so a new subject costs no new
+        list.
+        """
         if not node.plain and not node.groups:
             return match
         longer: Match | None
-        if match is self._nobody:  # kept by the node: there may be as many as subscriptions
+        if match is self._nobody:  # cached in the node: there may be as many as subscriptions
             longer = node.alone
             if longer is None or longer.generation != self.generation:
                 longer = node.alone = match.extend(node)

@@ -1,11 +1,11 @@
-"""What `-V` logs: every op of every client, in nats-server's form, without credentials.
+"""The log of `-V`: every op of every client, in nats-server's format, without credentials.
 
     [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - <<- [PUB a.1 2]          from the client
     [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - <<- MSG_PAYLOAD: ["hi"]
-    [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - ->> [MSG a.1 1 2]        to it
+    [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - ->> [MSG a.1 1 2]        to the client
 
-Bytes are read a second time for this, by a splitter that knows no more than where an op ends: tracing is slow, and off it
-costs nothing. `Settings` are for all clients of the process. Clients of the system account are traced with `system`.
+A splitter, which knows only where an op ends, parses all bytes a second time: tracing is slow, and costs nothing when
+it is off. `Settings` apply to all clients of the process. Clients of the system account are traced only with `system`.
 """
 
 import json
@@ -19,7 +19,7 @@ from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
 if TYPE_CHECKING:
     from headwater.net.link import Link
 
-LONGEST_LINE = 8192  # bytes of an op that are logged at most
+LONGEST_LINE = 8192  # bytes of an op; the rest is not logged
 
 logger = logging.getLogger(TRACE_LOGGER)
 
@@ -28,18 +28,18 @@ _SIZED = re.compile(rb"(?:H?PUB|H?MSG)[ \t]", re.IGNORECASE)
 
 
 class Settings:
-    """`most`: bytes of a payload that are logged, 0 for all. `system`: the system account's clients too."""
+    """`most`: bytes of a payload to log, 0 for all. `system`: also trace clients of the system account."""
 
     most = 0
     system = False
 
 
 class Splitter:
-    """Cuts a stream of bytes into ops: the text of each line, and payloads."""
+    """Cuts a stream of bytes into ops: control lines and payloads."""
 
     def __init__(self) -> None:
         self._line = b""
-        self._left = 0  # bytes of a payload and its CRLF that are still to come
+        self._left = 0  # missing bytes of a payload and its CRLF
         self._payload = b""
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
@@ -68,7 +68,7 @@ class Splitter:
 
 
 def _size_of(line: bytes) -> int:
-    """Bytes that follow a line, with their CRLF; 0 when none do."""
+    """The size of the payload after a line, with its CRLF; 0 without a payload."""
     last = line.split()[-1:]
     if not _SIZED.match(line) or not last[0].isdigit() or len(last[0]) > 9:
         return 0
@@ -76,7 +76,7 @@ def _size_of(line: bytes) -> int:
 
 
 def shown(line: bytes) -> str:
-    """An op as it may be logged."""
+    """The text of an op for the log."""
     if line[:7].upper() == b"CONNECT":
         return f"CONNECT {_redacted(line[7:].strip())}"
     verb, space, rest = line[:LONGEST_LINE].partition(b" ")
@@ -84,7 +84,7 @@ def shown(line: bytes) -> str:
 
 
 def _redacted(document: bytes) -> str:
-    """The JSON of a CONNECT without credentials; nothing of it where it is none."""
+    """The JSON of a CONNECT without credentials; nothing of it if it is not an object."""
     try:
         found: Any = json.loads(document)
     except (ValueError, RecursionError):
@@ -95,21 +95,21 @@ def _redacted(document: bytes) -> str:
 
 
 class Traced(Protocol):
-    """What a trace shows of a client; a session has it."""
+    """The attributes of a client that a trace shows; a session has them."""
 
     client_id: int
     membership: Membership
 
 
 class Tracer:
-    """Of one client. Stands between its session and its link, so that it sees what is written."""
+    """The tracer of one client. It sits between the session and its link, so it sees what is written."""
 
     def __init__(self, session: Traced, link: "Link") -> None:
         self._session = session
         self._link = link
         self._heard = Splitter()
         self._said = Splitter()
-        self._seen = 0  # bytes of what waits in the output that are logged already
+        self._seen = 0  # bytes in the output that have been logged already
 
     def heard(self, data: bytes) -> None:
         """Log the ops that the client has sent."""
@@ -131,16 +131,16 @@ class Tracer:
                 text = cut.decode("utf-8", "backslashreplace") + ("..." if len(cut) < len(data) else "")
                 logger.log(TRACE_LEVEL, "%s - %s MSG_PAYLOAD: [%s]", who, arrow, json.dumps(text, ensure_ascii=False))
 
-    # ── what an outlet needs of its link ──
+    # ── the part of a link that an outlet needs ──
 
     def flush(self) -> None:
-        """Log what is new, and write."""
+        """Log new output, and write it."""
         self.look()
         self._link.flush()
         self._seen = len(self._link.output)
 
     def look(self) -> None:
-        """Log what is new in the output."""
+        """Log new output."""
         output = self._link.output
         self._log("->>", self._said.feed(bytes(output.data[output.head + self._seen : output.size])))
         self._seen = len(output)
