@@ -21,7 +21,7 @@ KNOWN = {
         30,
         "an asyncio protocol: ten methods are the transport's callbacks, five fields Endpoint's",
     ),
-    "server/broker.py:Broker": (21, 14, "the root of the composition: a field for each part that it starts"),
+    "server/broker.py:Broker": (20, 14, "the root of the composition: a field for each part that it starts"),
     "columns/event_columns.py:EventDecoder": (
         28,
         20,

@@ -34,7 +34,6 @@ class ObservedBroker(Protocol):
 
     accounts: "Accounts | None"
     sessions: "Sessions | None"
-    jetstreams: "dict[str, JetStream]"  # by account
     cluster: "Cluster | None"
     leafnodes: "LeafNodes | None"
     journal: "Journal"
@@ -44,6 +43,11 @@ class ObservedBroker(Protocol):
 
     @property
     def system_account(self) -> str: ...
+
+    @property
+    def jetstreams(self) -> "dict[str, JetStream]":
+        """The JetStream services by account."""
+        ...
 
     @property
     def iggy_service(self) -> "IggyService | None":

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from headwater.errors import LocalProtocolError
 from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
-from headwater.exchange.account import Account, store_directory
+from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
 from headwater.exchange.listener_options import TlsOptions
@@ -36,6 +36,7 @@ from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 from headwater.server.identity import identity_for
+from headwater.server.stream_services import StreamServices
 from headwater.server.system.account import SystemAccount
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.cluster.service import Cluster
-    from headwater.errors import JetStreamError
     from headwater.exchange.auth.operator import Trust
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from headwater.server.broker_arguments import BrokerArguments
     from headwater.server.faces.iggy import IggyFace
     from headwater.server.resolver.resolver import Resolver
-    from headwater.server.without_streams import NotEnabled
     from headwater.streams.finding import Finding
 
 logger = logging.getLogger(__name__)
@@ -109,17 +108,15 @@ class Broker:
         self.websocket_port = 0
         self.accounts: Accounts | None = None
         self.sessions: Sessions | None = None
-        self.jetstreams: dict[str, JetStream] = {}  # by account
-        self._without_streams: list[NotEnabled] = []
         self.cluster: Cluster | None = None
         self.leafnodes: LeafNodes | None = None
         self.journal = Journal(time.time_ns, time.monotonic)  # events that an operator should see
+        self._streams = StreamServices(options, self.journal)
         self.system_account = options.system_account
         self.system: SystemAccount | None = None
         self.view: View | None = None  # created when monitoring starts
         self._started_ns = 0
         self._listeners: list[Listener] = []
-        self._starting: set[asyncio.Task[None]] = set()
         self._tls: ServerTls | None = None
 
     @property
@@ -150,6 +147,11 @@ class Broker:
             hint = "give Broker the keyword iggy=IggyOptions(...)" if started else "start it first"
             raise LocalProtocolError("the broker has no Iggy listeners", hint=hint)
         return self._iggy.iggy
+
+    @property
+    def jetstreams(self) -> "dict[str, JetStream]":
+        """The JetStream services by account."""
+        return self._streams.services
 
     @property
     def iggy_service(self) -> "IggyService | None":
@@ -197,13 +199,7 @@ class Broker:
         if resolver is not None and gate.trust is not None:
             self.system.serve_claims(resolver, gate.trust)
         try:
-            if options.jetstream:
-                self._check_store()
-            for account in accounts:
-                if options.jetstream and self._has_streams(account, accounts):
-                    await self._start_jetstream(account)
-                elif options.jetstream:
-                    self._refuse_jetstream(account)
+            await self._streams.start_all(accounts, gate.system_account)
             self._bind(options, sessions)
             if options.cluster is not None:
                 await self._start_cluster(options.cluster, accounts, sessions)
@@ -215,8 +211,8 @@ class Broker:
                 iggy = IggyFace(self._iggy_options, options, self.jetstreams, self.journal)
                 await iggy.start()
                 for finding in iggy.iggy.service.findings:
-                    self._note_finding("", finding)
-                iggy.iggy.service.on_finding = partial(self._note_finding, "")
+                    self._streams.note_finding("", finding)
+                iggy.iggy.service.on_finding = partial(self._streams.note_finding, "")
                 self._iggy = iggy
         except BaseException:
             await self.stop()
@@ -294,13 +290,8 @@ class Broker:
         if self._iggy is not None:
             await self._iggy.stop()
             self._iggy = None
-        for task in [*self._starting]:
-            task.cancel()
-        await asyncio.gather(*(service.stop() for service in self.jetstreams.values()))
-        self.jetstreams.clear()
-        for refusing in self._without_streams:
-            refusing.stop()
-        self._without_streams.clear()
+        self._streams.cancel_starts()
+        await self._streams.stop()
         if self.cluster is not None:
             await self.cluster.withdraw()
         if self.leafnodes is not None:
@@ -368,7 +359,7 @@ class Broker:
         if self.sessions is None or self.accounts is None:
             raise LocalProtocolError("the broker is not started")
         left = self.sessions.reload(options)
-        self.options = options
+        self.options = self._streams.options = options
         if options.operator is None:
             self._take_accounts(self.accounts, self.sessions, options.accounts)
         self._mappings_changed(self.accounts, self.sessions)
@@ -383,12 +374,9 @@ class Broker:
             if self.cluster is not None:
                 account.cluster_name = self.cluster.name
                 self.cluster.add_account(account)
-            if self.options.jetstream and self._has_streams(account, accounts):
-                self._start_jetstream_later(account)
-            elif self.options.jetstream:
-                self._refuse_jetstream(account)
-            elif self.cluster is not None:
-                self._pass_on_domain([account])
+            served = self._streams.add(account, accounts, self.system_account)
+            if not served and self.cluster is not None:
+                self._streams.pass_on_domain([account])
 
     def _describe(self, account: Account, sessions: Sessions) -> None:
         """Set the data about this server that an account passes on."""
@@ -397,11 +385,6 @@ class Broker:
 
     def _describe_server(self) -> dict[str, object]:
         return self.system.describe() if self.system is not None else {}
-
-    def _start_jetstream_later(self, account: Account) -> None:
-        starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))
-        self._starting.add(starting)
-        starting.add_done_callback(self._started)
 
     def _mappings_changed(self, accounts: Accounts, sessions: Sessions) -> None:
         self._map_subjects(accounts, sessions.greetings.info.cluster)
@@ -433,24 +416,9 @@ class Broker:
             return  # it is found at the start
         self._take_accounts(accounts, sessions, trust.options())
         self._mappings_changed(accounts, sessions)
-        account = accounts[name] if name in trust.tokens else None
-        if account is not None and self.options.jetstream and self._has_streams(account, accounts):
-            service = self.jetstreams.get(name)
-            refusing = [one for one in self._without_streams if one.router is account.router]
-            if service is not None and account.options is not None and account.options.jetstream is not None:
-                from headwater.jetstream_room.account_limits import storage_limits
-
-                service.limits = storage_limits(account.options.jetstream)
-            elif refusing:  # it was just allowed to store
-                self._without_streams.remove(refusing[0])
-                refusing[0].stop()
-                self._start_jetstream_later(account)
+        if name in trust.tokens:
+            self._streams.limits_changed(accounts[name], accounts, self.system_account)
         sessions.judge_again(name)
-
-    def _started(self, task: "asyncio.Task[None]") -> None:
-        self._starting.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("the streams of a new account cannot be used: %s", task.exception())
 
     def observe(self) -> "View":
         """The view for monitoring; the first call starts recording clients. The broker has to be running."""
@@ -488,65 +456,9 @@ class Broker:
             listener.close()
         self._listeners.clear()
 
-    def _check_store(self) -> None:
-        from headwater.jetstream_state.foreign_store import refuse_foreign_store
-        from headwater.streams.files import OsFiles
-
-        refuse_foreign_store(OsFiles(), str(self.options.store_dir))
-
-    def _has_streams(self, account: Account, accounts: Accounts) -> bool:
-        """As in nats-server: the global account while it is the only one, else the accounts that configure JetStream."""
-        if account.options is not None:
-            return account.options.jetstream is not None
-        return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
-
-    async def _start_jetstream(self, account: Account) -> None:
-        from headwater.jetstream.domain import Domain
-        from headwater.jetstream.service import JetStream
-        from headwater.jetstream_room.account_limits import storage_limits
-        from headwater.jetstream_room.server_caps import ServerCaps, caps_of
-
-        services = self.jetstreams
-        assert self.accounts is not None
-        system = None if account.is_system else self.accounts[self.system_account].router
-        caps = next((each.caps for each in services.values()), None) or ServerCaps(
-            caps_of(self.options.jetstream_limits, str(self.options.store_dir)),
-            lambda: [one for each in services.values() for one in each.streams.values()],
-        )
-        own = account.options.jetstream if account.options is not None else None
-        service = JetStream(
-            account.router,
-            store_directory(str(self.options.store_dir), account.name),
-            clock_ns=time.time_ns,
-            ticks_ns=time.monotonic_ns,
-            sync=self.options.sync,
-            limits=storage_limits(own or self.options.jetstream_limits),
-            server_name=account.server_name,
-            domain=Domain(self.options.jetstream_domain, account.name, self.options.scoped_acks, system),
-            default_max_consumers=self.options.default_max_consumers,
-            server_limits=self.options.stream_limits,
-            caps=caps,
-        )
-        await service.start()
-        caps.start()
-
-        for finding in service.findings():
-            self._note_finding(account.name, finding)
-        service.report_to(partial(self._note_finding, account.name), partial(self._note_refused_write, account.name))
-        self.jetstreams[account.name] = service
-
-    def _note_finding(self, account: str, finding: "Finding") -> None:
-        """Record damage in a store; it is logged already."""
-        self.journal.note("damage_found", account=account, log=False, **finding.as_document())
-
     def findings(self) -> "list[Finding]":
         """Damage and losses in Iggy's partitions; those of streams are in `jetstreams`."""
         return self._iggy.iggy.service.findings if self._iggy is not None else []
-
-    def _note_refused_write(self, account: str, stream: str, error: "JetStreamError") -> None:
-        self.journal.note(
-            "write_refused", account=account, stream=stream, error=error.err_code, reason=error.description
-        )
 
     def _map_subjects(self, accounts: Accounts, cluster: str) -> None:
         """Set the accounts' mappings and, for those without streams, the domain that `$JS.API` refers to."""
@@ -574,28 +486,6 @@ class Broker:
         if self.cluster is not None:
             self.leafnodes.own.cluster_name = self.cluster.name
             self.cluster.serve_leafs(self.leafnodes.own.urls, self.leafnodes.own.peers_listen)
-
-    def _refuse_jetstream(self, account: Account) -> None:
-        """Answer JetStream requests in this account with an error: it has no streams."""
-        from headwater.jetstream.domain import Domain
-        from headwater.server.without_streams import NotEnabled
-
-        imports = account.options.imports if account.options is not None else ()
-        imported = [one.to or one.subject for one in imports if one.kind == "service"]
-        refusing = NotEnabled(account.router, Domain(self.options.jetstream_domain, account.name), imported)
-        refusing.start()
-        self._without_streams.append(refusing)
-
-    def _pass_on_domain(self, accounts: Iterable[Account]) -> None:
-        """Let clients use the domain of streams on other brokers of the cluster."""
-        domain = self.options.jetstream_domain
-        if not domain:
-            return
-        from headwater.server.without_streams import pass_on_domain  # it imports JetStream: other nodes start without
-
-        for account in accounts:
-            if not account.is_system:
-                pass_on_domain(account.router, domain)
 
     async def _start_cluster(self, cluster: "ClusterOptions", accounts: Accounts, sessions: Sessions) -> None:
         from headwater.cluster.service import Cluster
@@ -645,7 +535,7 @@ class Broker:
             account.cluster_name = self.cluster.name
         if not options.jetstream:
             accounts.ask_jetstream()
-            self._pass_on_domain(accounts)
+            self._streams.pass_on_domain(accounts)
         await self.cluster.start()
 
     def _advertised(self, cluster: "ClusterOptions") -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.service_manager import READY, STOPPING, activated, notify
+from headwater.server.service_manager import READY, STOPPING, activated, notify
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
