@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,10 +32,14 @@ from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.stream_rules import checked
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_request, is_empty_request
+from headwater.jetstream_room.whole import Elsewhere
 from headwater.jetstream_state.store import ConsumerRecord, StreamRecord
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.model.timestamps import format_time
 from headwater.streams.files import File
+
+if TYPE_CHECKING:
+    from headwater.jetstream_backup.building import ArchiveFile
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +122,8 @@ class BackupApi:
         if names[0] in self._registry.streams:
             raise api_error("stream_name_in_use_restoring")
         config = checked(request.config, sealing=request.config.sealed)
-        self._streams.check_new(config)
+        async with self._registry.claimed(config) as elsewhere:
+            self._streams.check_new(config, elsewhere)
         try:
             path, spool = await self._registry.spool(config.name)
         except OSError as error:
@@ -174,14 +180,19 @@ class BackupApi:
 
     async def _build(self, config: StreamConfig, spool: File, size: int) -> Stream:
         from headwater.jetstream_backup.building import ArchiveFile
-        from headwater.jetstream_backup.consumer_states import snapshot_of
 
         archive = ArchiveFile(spool, size)
         if config.name in self._registry.streams:
             raise api_error("stream_name_in_use_restoring")
-        self._streams.check_new(config)
-        self._streams.check_overlap(config)
-        self._check_room(config, archive.state.bytes)
+        async with self._registry.claimed(config) as elsewhere:
+            self._streams.check_new(config, elsewhere)
+            self._streams.check_overlap(config, elsewhere)
+            self._check_room(config, archive.state.bytes, elsewhere)
+            return await self._make(config, archive)
+
+    async def _make(self, config: StreamConfig, archive: "ArchiveFile") -> Stream:
+        from headwater.jetstream_backup.consumer_states import snapshot_of
+
         created = self._registry.settings.clock_ns()
         records, fresh = [], []
         for name, found in archive.consumers():
@@ -206,13 +217,14 @@ class BackupApi:
         except JetStreamError as error:
             raise api_error("restore_failed", reason=f'consumer "{name}": {error.description}') from error
 
-    def _check_room(self, config: StreamConfig, size: int) -> None:
+    def _check_room(self, config: StreamConfig, size: int, elsewhere: Elsewhere) -> None:
         """Check that the account may store this many more bytes. Raises JetStreamError."""
         in_memory = config.storage == "memory"
         limits = self._registry.settings.limits
         most = limits.max_memory if in_memory else limits.max_storage
         streams = self._registry.streams.values()
-        if 0 <= most < size + sum(one.weight for one in streams if one.config.storage == config.storage):
+        held = sum(one.weight for one in streams if one.config.storage == config.storage)
+        if 0 <= most < size + held + elsewhere.weights.get(config.storage, 0):
             raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
 
 

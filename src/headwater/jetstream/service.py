@@ -65,6 +65,7 @@ from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
+from headwater.jetstream_room.whole import Others
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup
@@ -89,6 +90,7 @@ NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 RANGE_PREFIX = API_PREFIX + RANGE_VERB
 STREAM_IDENTITY = b"Nats-Stream-Identity"
+NOBODY_THERE = b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n"
 _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
 
 
@@ -96,7 +98,7 @@ class JetStream:
     """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a monotonic clock for
     durations; None: the same clock. `sync`: when a publish is acknowledged (LogOptions.sync). `default_max_consumers`:
     the limit of a stream when neither its configuration nor its account sets one. `caps`: the limits on the streams of
-    all accounts together; None: no limit.
+    all accounts together; None: no limit. `others`: the workers that have the account's other streams; None: there are none.
 
     `requests` counts API requests, `refusals` those answered with an error. Raises ConfigError for an unknown sync policy;
     `start` raises EnvironmentProblem when the store directory cannot be used.
@@ -117,6 +119,7 @@ class JetStream:
         default_max_consumers: int = DEFAULT_MAX_CONSUMERS,
         caps: ServerCaps | None = None,
         server_limits: ServerLimits = ServerLimits(),  # noqa: B008  (a constant)
+        others: Others | None = None,
     ) -> None:
         if sync not in get_args(SyncPolicy):
             policies = get_args(SyncPolicy)
@@ -141,12 +144,13 @@ class JetStream:
             domain,
             caps,
             server_limits,
+            others,
         )
         self.registry = StreamRegistry(settings, router, self._clerk, consumers)
         self._room: RoomWatch | None = None
         self._clock_watch: ClockWatch | None = None
         self._subscriptions: list[Subscription] = []
-        streams = StreamApi(self.registry, server_name, self._stats)
+        streams = StreamApi(self.registry, server_name, self.stats_of_api)
         self._server_name = server_name
         self._asking: Call | None = None  # the request that is being served
         backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._asker)
@@ -167,12 +171,20 @@ class JetStream:
             raise
         self._room = RoomWatch(settings.directory)
         self._clock_watch = ClockWatch(settings.clock_ns, self._on_clock_step)
-        asked = self._router.subscribe_internal(API_PREFIX + b">", self._on_api, traced=self._on_traced_api)
-        self._subscriptions.append(asked)
-        if settings.domain.name:
-            self._subscriptions.append(subscribe_domain(self._router, settings.domain.name, self._on_api))
+        self._listen(settings.others is None)
         for stream in self.streams.values():
             stream.copying.follow(stream.config)
+
+    def _listen(self, announce: bool) -> None:
+        """Take requests. `announce`: those of the clients of peers too; a worker passes those of its own clients on."""
+        router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
+        if announce:
+            asked = router.subscribe_internal(everything, self._on_api, traced=self._on_traced_api)
+        else:
+            asked = router.subscribe_between(everything, self._on_api, announce=False, traced=self._on_traced_api)
+        self._subscriptions.append(asked)
+        if domain:
+            self._subscriptions.append(subscribe_domain(router, domain, self._on_api, announce=announce))
 
     async def stop(self) -> None:
         """Write and acknowledge staged messages, store the consumers' states, release the files. Safe to call again."""
@@ -277,7 +289,17 @@ class JetStream:
 
     # ── requests ──
 
+    def serve_instead(self, handlers: Routes) -> None:
+        """Serve these verbs by other handlers."""
+        self._routes |= handlers
+
     def _on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        others = self.registry.settings.others
+        if others is None or not others.passed_on(subject, reply, header_block, payload):
+            self.take(subject, reply, header_block, payload)
+
+    def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """Serve a request about the streams here."""
         if subject.startswith(NEXT_PREFIX):
             self._on_next(subject, reply, payload)
             return
@@ -296,6 +318,17 @@ class JetStream:
             self._calls.append(call)
         else:
             self._serve(call)
+
+    def turn_away(
+        self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, error: JetStreamError
+    ) -> None:
+        """Answer a request with an error: its stream is at a worker that is away. One that is answered with messages gets
+        status 503, as where nobody listens."""
+        call = find_call(self._routes, subject, reply, header_block, payload)
+        if call is not None:
+            self._answer(call, self._refusal(call, error))
+        elif reply and subject.startswith((NEXT_PREFIX, DIRECT_PREFIX, RANGE_PREFIX)):
+            self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
 
     def _on_traced_api(
         self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
@@ -316,7 +349,7 @@ class JetStream:
             consumer.on_request(reply, payload)
         elif reply:
             # As on a subject without a subscriber: nats-server has a subscription for each consumer.
-            self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
+            self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
 
     def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         name, _, key = subject[len(DIRECT_PREFIX) :].partition(b".")
@@ -324,7 +357,9 @@ class JetStream:
         if not reply:
             return
         if stream is None:
-            self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
+            others = self.registry.settings.others
+            if others is None or not others.seek(subject, reply, payload):
+                self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
             return
         task = DirectGet(stream, self._router).answer(reply, key, payload)
         if task is not None:
@@ -429,7 +464,7 @@ class JetStream:
             error = api_error("store_failed", reason=store_reason(error))
         return refusal_of(call, error)
 
-    def _stats(self) -> ApiStats:
+    def stats_of_api(self) -> ApiStats:
         """Requests before this one."""
         return ApiStats(total=self.requests - 1, errors=self.refusals)
 

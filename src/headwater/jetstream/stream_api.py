@@ -39,6 +39,7 @@ from headwater.jetstream_documents.source_rules import check_origins
 from headwater.jetstream_documents.stream_rules import check_alone, checked, consumer_limits_of, same, updated
 from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
+from headwater.jetstream_room.whole import NOTHING, Elsewhere, overlap
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
@@ -61,17 +62,20 @@ class StreamApi:
         self._api_stats = api_stats
 
     def account_info(self, names: list[str], payload: bytes) -> AccountInfoAnswer:
-        streams, settings = self._registry.streams.values(), self._registry.settings
-        usage = Usage(
+        return account_info(self.usage(), self._registry.settings.domain.name, self._api_stats())
+
+    def usage(self) -> Usage:
+        """What the account uses here."""
+        streams = self._registry.streams.values()
+        return Usage(
             memory=sum(stream.subjects.size_bytes for stream in streams if stream.config.storage == "memory"),
             storage=sum(stream.subjects.size_bytes for stream in streams if stream.config.storage == "file"),
             reserved_memory=_reserved(streams, "memory"),
             reserved_storage=_reserved(streams, "file"),
             streams=len(streams),
             consumers=sum(len(stream.consumers) for stream in streams),
-            limits=settings.limits,
+            limits=self._registry.settings.limits,
         )
-        return account_info(usage, settings.domain.name, self._api_stats())
 
     async def create(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
         request = decode_request(payload, StreamConfigRequest)
@@ -79,20 +83,21 @@ class StreamApi:
             raise api_error("stream_name_mismatch")
         window = self._registry.settings.server.duplicate_window
         config = checked(request, pedantic=request.pedantic, most_window=window)
-        check_origins(config, self._find, pedantic=request.pedantic)
-        check_alone(config)
         existing = self._registry.streams.get(config.name)
-        if existing is None or "storage" in msgspec.json.decode(payload):  # else nats-server applies no limit
-            self._check_room(config, existing)
-        if existing is not None:
-            if not same(existing.config, config):
-                raise api_error("stream_name_in_use")
-            return self.created(existing, "stream_create_response", did_create=True)
-        self._registry.check_not_put_aside(config.name)
-        self.check_overlap(config)
-        if 0 <= self._registry.settings.limits.max_streams <= len(self._registry.streams):
-            raise api_error("maximum_streams")
-        stream = await self._registry.create(config)
+        old = existing.config if existing is not None else None
+        async with self._registry.claimed(config, old) as elsewhere:
+            check_origins(config, self._finder(elsewhere), pedantic=request.pedantic)
+            check_alone(config)
+            if existing is None or "storage" in msgspec.json.decode(payload):  # else nats-server applies no limit
+                self._check_room(config, existing, elsewhere)
+            if existing is not None:
+                if not same(existing.config, config):
+                    raise api_error("stream_name_in_use")
+                return self.created(existing, "stream_create_response", did_create=True)
+            self._registry.check_not_put_aside(config.name)
+            self.check_overlap(config, elsewhere)
+            self._check_count(elsewhere)
+            stream = await self._registry.create(config)
         return self.created(stream, "stream_create_response", did_create=True)
 
     async def update(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
@@ -102,12 +107,13 @@ class StreamApi:
         if asked.name != names[0]:
             raise api_error("stream_name_mismatch")
         stream = self._registry.stream(names[0])
-        check_origins(asked, self._find)
-        config = updated(stream.config, asked)
-        self._check_room(config, stream)
-        _check_consumers(config, stream)
-        self.check_overlap(config)
-        await self._registry.update(stream, config)
+        async with self._registry.claimed(asked, stream.config) as elsewhere:
+            check_origins(asked, self._finder(elsewhere))
+            config = updated(stream.config, asked)
+            self._check_room(config, stream, elsewhere)
+            _check_consumers(config, stream)
+            self.check_overlap(config, elsewhere)
+            await self._registry.update(stream, config)
         return self.created(stream, "stream_update_response")
 
     def info(self, names: list[str], payload: bytes) -> StreamInfoAnswer | Aside:
@@ -244,13 +250,16 @@ class StreamApi:
 
     # ── inside ──
 
-    def check_new(self, config: StreamConfig) -> None:
+    def check_new(self, config: StreamConfig, elsewhere: Elsewhere = NOTHING) -> None:
         """Check that the account may have one more stream with this configuration. Raises JetStreamError."""
-        check_origins(config, self._find)
+        check_origins(config, self._finder(elsewhere))
         check_alone(config)
-        self._check_room(config, None)
+        self._check_room(config, None, elsewhere)
         self._registry.check_not_put_aside(config.name)
-        if 0 <= self._registry.settings.limits.max_streams <= len(self._registry.streams):
+        self._check_count(elsewhere)
+
+    def _check_count(self, elsewhere: Elsewhere) -> None:
+        if 0 <= self._registry.settings.limits.max_streams <= len(self._registry.streams) + elsewhere.streams:
             raise api_error("maximum_streams")
 
     def created(self, stream: Stream, kind: str, *, did_create: bool = False) -> StreamCreateAnswer:
@@ -268,21 +277,19 @@ class StreamApi:
             did_create=did_create,
         )
 
-    def _find(self, name: str) -> StreamConfig | None:
-        stream = self._registry.streams.get(name)
-        return stream.config if stream is not None else None
+    def _finder(self, elsewhere: Elsewhere) -> Callable[[str], StreamConfig | None]:
+        def find(name: str) -> StreamConfig | None:
+            stream = self._registry.streams.get(name)
+            return stream.config if stream is not None else elsewhere.find(name)
 
-    def check_overlap(self, config: StreamConfig) -> None:
+        return find
+
+    def check_overlap(self, config: StreamConfig, elsewhere: Elsewhere = NOTHING) -> None:
         """Raises JetStreamError 10065 if another stream captures one of its subjects."""
-        ours = [subject.encode() for subject in config.subjects]
-        for other in self._registry.streams.values():
-            if other.name == config.name:
-                continue
-            theirs = [subject.encode() for subject in other.config.subjects]
-            if any(patterns_overlap(left, right) for left in ours for right in theirs):
-                raise api_error("subjects_overlap")
+        if elsewhere.overlaps or overlap(config, (other.config for other in self._registry.streams.values())):
+            raise api_error("subjects_overlap")
 
-    def _check_room(self, config: StreamConfig, old: Stream | None) -> None:
+    def _check_room(self, config: StreamConfig, old: Stream | None, elsewhere: Elsewhere = NOTHING) -> None:
         """Check the limits on `max_bytes` and reserved storage, of the account and of the server."""
         limits, streams = self._registry.settings.limits, self._registry.streams.values()
         in_memory = config.storage == "memory"
@@ -294,9 +301,11 @@ class StreamApi:
         room = limits.max_memory if in_memory else limits.max_storage
         others = [stream for stream in streams if stream is not old]
         caps = self._registry.settings.caps
-        beyond = caps is not None and not caps.may_reserve(config.storage, config.max_bytes, old)
+        held = elsewhere.reserved_by_all.get(config.storage, 0)
+        beyond = caps is not None and not caps.may_reserve(config.storage, config.max_bytes, old, held)
         least = max(config.max_bytes, 1 if old is None else 0)  # a new stream without a bound needs room for something
-        if beyond or 0 <= room < _reserved(others, config.storage) + least:
+        reserved = _reserved(others, config.storage) + elsewhere.reserved.get(config.storage, 0)
+        if beyond or 0 <= room < reserved + least:
             raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
 
     def _page(self, payload: bytes, size: int) -> tuple[list[Stream], int, list[Stream]]:

@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -27,6 +27,7 @@ from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_room.server_caps import ServerCaps
+from headwater.jetstream_room.whole import NOTHING, Elsewhere, Others
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.store import (
@@ -58,7 +59,7 @@ T = TypeVar("T")
 
 class StreamSettings(NamedTuple):
     """Settings shared by the streams of one account. `directory`: of the account's store. `clock_ns`: the time of day,
-    `ticks_ns`: a monotonic clock."""
+    `ticks_ns`: a monotonic clock. `others`: the workers that have the account's other streams; None: there are none."""
 
     files: Files
     directory: str
@@ -69,6 +70,7 @@ class StreamSettings(NamedTuple):
     domain: Domain
     caps: ServerCaps | None = None
     server: ServerLimits = ServerLimits()
+    others: Others | None = None
 
     @property
     def max_ack_pending(self) -> int:
@@ -274,9 +276,20 @@ class StreamRegistry:
 
     def _follow(self, stream: Stream) -> None:
         stream.copying.follow(stream.config)
-        for other in self.streams.values():
-            other.copying.on_stream_made(stream.name)
+        self.on_stream_made(stream.name)
+        if self.settings.others is not None:
+            self.settings.others.stream_made(stream.name)
         self._tell(stream.name, "create")
+
+    def on_stream_made(self, name: str) -> None:
+        """A stream of this account was created, here or at another worker."""
+        for other in self.streams.values():
+            other.copying.on_stream_made(name)
+
+    def claimed(self, config: StreamConfig, old: StreamConfig | None = None) -> AbstractAsyncContextManager[Elsewhere]:
+        """What the other workers have of the account, while a stream is created or changed: see `Others.claim`."""
+        others = self.settings.others
+        return nullcontext(NOTHING) if others is None else others.claim(config, old)
 
     def _tell(self, name: str, action: str) -> None:
         settings = self.settings
@@ -353,9 +366,14 @@ class StreamRegistry:
         if limit >= 0:
 
             def has_room(size: int) -> bool:
-                return sum(one.weight for one in self.streams.values() if one.config.storage == storage) + size <= limit
+                return self.weight(storage) + size <= limit
 
             stream.limit_room(has_room)
+
+    def weight(self, storage: str) -> int:
+        """The bytes of the account's streams of this storage, those at other workers included."""
+        here = sum(one.weight for one in self.streams.values() if one.config.storage == storage)
+        return here if self.settings.others is None else self.settings.others.weigh(storage, here)
 
     async def show(self, view: ViewStream) -> None:
         """Add a stream that another face writes, together with its stored durable consumers. Clients find it once these are

@@ -10,6 +10,7 @@ from headwater.errors import DiskFull, JetStreamError, StorageError
 ERRORS: dict[str, tuple[int, int, str]] = {
     "account_resources_exceeded": (400, 10002, "resource limits exceeded for account"),
     "bad_request": (400, 10003, "bad request"),
+    "worker_away": (503, 10008, "JetStream system temporarily unavailable: worker {worker} did not answer"),
     "cluster_required": (503, 10010, "JetStream clustering support required"),
     "consumer_create": (500, 10012, "{reason}"),
     "consumer_name_in_use": (400, 10013, "consumer name already in use"),

@@ -87,10 +87,17 @@ def memory_of_the_machine() -> int:
 
 
 class ServerCaps:
-    """The limits of one server. `streams()` returns the streams of every account."""
+    """The limits of one server. `streams()` returns the streams of every account, `elsewhere(storage)` the bytes in those
+    of other workers."""
 
-    def __init__(self, caps: Caps, streams: Callable[[], Iterable[Capped]]) -> None:
+    def __init__(
+        self,
+        caps: Caps,
+        streams: Callable[[], Iterable[Capped]],
+        elsewhere: Callable[[str], int] = lambda storage: 0,
+    ) -> None:
         self.caps = caps
+        self._elsewhere = elsewhere
         self._streams = streams
         self._careful: dict[str, bool] = dict.fromkeys(KINDS, False)
         self._watching: asyncio.TimerHandle | None = None
@@ -108,17 +115,21 @@ class ServerCaps:
 
     def used(self, storage: str) -> int:
         """Bytes in all streams of this storage."""
-        return sum(stream.weight for stream in self._streams() if stream.config.storage == storage)
+        here = sum(stream.weight for stream in self._streams() if stream.config.storage == storage)
+        return here + self._elsewhere(storage)
 
-    def may_reserve(self, storage: str, size: int, besides: Capped | None) -> bool:
-        """Whether a stream may reserve `size` bytes, given the reservations of all others but `besides`. Always true
-        for size 0."""
-        others = sum(
+    def may_reserve(self, storage: str, size: int, besides: Capped | None, elsewhere: int = 0) -> bool:
+        """Whether a stream may reserve `size` bytes, given the reservations of all others but `besides`, and of other
+        workers' streams, `elsewhere`. Always true for size 0."""
+        return size <= 0 or self.reserved(storage, besides) + elsewhere + size <= self.caps.of(storage)
+
+    def reserved(self, storage: str, besides: Capped | None = None) -> int:
+        """The bytes that streams of this storage reserve here, those of `besides` excepted."""
+        return sum(
             max(0, one.config.max_bytes)
             for one in self._streams()
             if one is not besides and one.config.storage == storage
         )
-        return size <= 0 or others + size <= self.caps.of(storage)
 
     def look(self) -> None:
         """Start or stop checking every publish, depending on how much is used."""
