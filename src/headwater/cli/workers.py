@@ -33,7 +33,6 @@ from headwater import __version__
 from headwater.cli.event_loop import loop_factory
 from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, reopen_log
-from headwater.server.service_manager import READY, STOPPING, notify
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
@@ -41,6 +40,7 @@ from headwater.monitoring.board import Board
 from headwater.monitoring.workers import Figures, Seats
 from headwater.net.tcp import reserve
 from headwater.server.config.draft import ServerConfig
+from headwater.server.service_manager import READY, STOPPING, notify
 
 if TYPE_CHECKING:
     from headwater.iggy.face import IggyOptions
