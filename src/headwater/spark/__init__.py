@@ -1,6 +1,6 @@
 """Spark over NATS: a session that starts, `format("nats")`, and the pipeline from events to tables.
 
-The pipeline loads on first use: finding a Java must work where pyspark is not installed.
+The pipeline is loaded on first use, because finding a Java must also work without pyspark.
 """
 
 from importlib import import_module
@@ -31,7 +31,7 @@ _HOMES = {
 __all__ = ["java_home", "session", *sorted(_HOMES)]
 
 
-if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name as one of ours
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:

@@ -1,9 +1,9 @@
-"""Decoded columns as Arrow record batches: wrapping, not copying.
+"""Decoded columns as Arrow record batches: wrapped, not copied.
 
-Spark takes a record batch only if its schema equals the declared one to the letter, child names and nullability
-included. So every array here is built *as* the type that the Arrow form of the Spark schema names, never as one that
-looks alike. The buffers of `headwater.wire.columns` become Arrow buffers in place; only the timestamps are computed
-(ns to us), and validity bitmaps where a column has nulls.
+Spark accepts a record batch only if its schema equals the declared one exactly, including child names and nullability. So
+every array here is built *as* the type in the Arrow form of the Spark schema, never as an equivalent one. The buffers of
+`headwater.wire.columns` become Arrow buffers in place; only timestamps are computed (ns to us), and validity bitmaps if a
+column has nulls.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def arrow_schema(schema: "StructType") -> pa.Schema:
 def record_batch(
     columns: Columns, stream: str, schema: pa.Schema, events: Mapping[str, pa.Array] | None = None
 ) -> pa.RecordBatch:
-    """One batch with exactly the fields of `schema`; `events` has the arrays of the ce_ fields, where there are any."""
+    """One batch with exactly the fields of `schema`; `events` has the arrays of the ce_ fields, if any."""
     arrays = []
     for field in schema:
         if events is not None and field.name in events:
@@ -92,7 +92,7 @@ def map_array(headers: HeaderMap, rows: int, null_rows: list[int], kind: pa.MapT
 
 
 def bitmap_without(null_rows: list[int], rows: int) -> pa.Buffer:
-    """A validity bitmap of `rows` ones but for `null_rows`."""
+    """A validity bitmap of `rows` ones, with zeros for `null_rows`."""
     bits = bytearray(b"\xff" * ((rows + 7) // 8))
     for row in null_rows:
         bits[row >> 3] &= ~(1 << (row & 7)) & 0xFF
@@ -100,7 +100,7 @@ def bitmap_without(null_rows: list[int], rows: int) -> pa.Buffer:
 
 
 def sparse_array(values: list[tuple[int, str]], rows: int, kind: pa.DataType) -> pa.Array:
-    """An array of nulls with a value here and there."""
+    """An array of nulls with values in a few rows."""
     if not values:
         return pa.nulls(rows, kind)
     dense: list[str | None] = [None] * rows

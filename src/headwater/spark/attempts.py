@@ -1,11 +1,11 @@
-"""Whether a micro-batch was begun before, and when: a small file beside the checkpoint.
+"""Record whether and when a micro-batch was begun, in a small file beside the checkpoint.
 
     <checkpoint>/headwater-sink/begun    {"batch": 7, "at": 1763701776.25}
 
 Spark plans the sink anew for each micro-batch, on the driver, after it has written the batch to the checkpoint's `offsets`
-and before any task of it runs. The file is on disk before the first row can be stored, so a batch that has no
-record was never begun. A checkpoint that is not a local directory has no record; nor has a query that writes its offsets
-later (`asyncProgressTrackingEnabled`).
+and before any of its tasks runs. The file is on disk before the first row can be stored, so a batch without a record was
+never begun. There is no record for a checkpoint that is not a local directory, or for a query that writes its offsets later
+(`asyncProgressTrackingEnabled`).
 """
 
 import json
@@ -23,8 +23,8 @@ RECORD = Path("headwater-sink") / "begun"
 
 
 class Attempt(NamedTuple):
-    """An attempt at a batch. `since`: when its first one began, in seconds since 1970 by the driver's clock. `first`: this
-    is the first one."""
+    """An attempt at a batch. `since`: the start of its first attempt, in seconds since 1970 by the driver's clock. `first`:
+    this is the first attempt."""
 
     batch: int
     since: float
@@ -32,13 +32,12 @@ class Attempt(NamedTuple):
 
 
 def recorded(given: Mapping[str, str], exactly_once: bool, now: float) -> Attempt | None:
-    """The attempt at the newest batch of a streaming query with the options `given`, now recorded; None where it cannot be.
-
-    With `exactly_once` the log says so then, once in a process and for each checkpoint.
+    """Record an attempt at the newest batch of a streaming query with the options `given`; None if it cannot be recorded.
+    With `exactly_once` this is then logged once per process and checkpoint.
     """
     options = {name.lower(): value for name, value in given.items()}
     checkpoint = options.get("checkpointlocation", "")
-    is_late = options.get("asyncprogresstrackingenabled", "").lower() == "true"  # the batch may not be there yet
+    is_late = options.get("asyncprogresstrackingenabled", "").lower() == "true"  # the batch may not be in `offsets` yet
     attempt = None if is_late else begin(checkpoint, now)
     if attempt is None and exactly_once:
         warn_without_record(checkpoint)
@@ -47,7 +46,7 @@ def recorded(given: Mapping[str, str], exactly_once: bool, now: float) -> Attemp
 
 @cache
 def warn_without_record(checkpoint: str) -> None:
-    """What is weaker without a record, and what it takes to have one."""
+    """Log what is weaker without a record, and what a record requires."""
     logger.warning(
         "sink_without_record checkpoint=%s: no attempt at a batch is recorded, so one that runs again after the duplicate "
         "window is noticed from the stream's last messages only; a record takes a checkpoint in a local directory and no "
@@ -57,9 +56,8 @@ def warn_without_record(checkpoint: str) -> None:
 
 
 def begin(checkpoint: str, now: float) -> Attempt | None:
-    """Record that the newest batch of the checkpoint begins now, or find that it began before.
-
-    None where that cannot be recorded: no local directory, or nothing planned in it.
+    """Record that the newest batch of the checkpoint begins now, or find that it began before. None if it cannot be
+    recorded: there is no local directory, or no batch planned in it.
     """
     directory = local_directory(checkpoint)
     batch = newest_batch(directory) if directory is not None else None
@@ -84,7 +82,7 @@ def begin(checkpoint: str, now: float) -> Attempt | None:
 
 
 def local_directory(checkpoint: str) -> Path | None:
-    """The directory that a checkpoint location names, if it is one of this machine."""
+    """The directory at a checkpoint location, if it is on this machine."""
     parts = urlsplit(checkpoint)
     if parts.scheme not in ("", "file"):
         return None
@@ -93,7 +91,7 @@ def local_directory(checkpoint: str) -> Path | None:
 
 
 def newest_batch(directory: Path) -> int | None:
-    """The batch that was planned last."""
+    """The batch planned last."""
     try:
         names = [entry.name for entry in (directory / "offsets").iterdir()]
     except OSError:
@@ -102,7 +100,7 @@ def newest_batch(directory: Path) -> int | None:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """Replace the file at `path`; it is on disk when this returns. Raises OSError."""
+    """Replace the file at `path`, which is on disk when this returns. Raises OSError."""
     path.parent.mkdir(exist_ok=True)
     fresh = path.with_suffix(".new")
     with fresh.open("w", encoding="utf-8") as file:

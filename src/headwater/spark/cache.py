@@ -1,4 +1,4 @@
-"""Where the Spark part keeps the little files that it makes: a directory per user, never shared, written atomically."""
+"""The directory of small generated files for Spark: one per user, never shared, files written atomically."""
 
 import os
 import tempfile
@@ -9,9 +9,8 @@ from headwater.errors import EnvironmentProblem
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """`$XDG_CACHE_HOME/headwater` or `~/.cache/headwater`; inside the temporary directory where neither can be written.
-
-    Raises EnvironmentProblem when another user owns that last place.
+    """`$XDG_CACHE_HOME/headwater` or `~/.cache/headwater`; a directory in the temporary directory if neither can be
+    written. Raises EnvironmentProblem when another user owns the latter.
     """
     base, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
     if base or home:
@@ -21,7 +20,7 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
             if os.access(directory, os.W_OK | os.X_OK):
                 return directory
         except OSError:
-            pass  # no such home, or not ours to write to
+            pass  # the home does not exist, or cannot be written
     directory = Path(tempfile.gettempdir()) / f"headwater-{os.getuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.stat().st_uid != os.getuid():
@@ -30,7 +29,7 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def keep(path: Path, text: str, mode: int = 0o644) -> Path:
-    """Make `path` a file with this text and mode. Processes may race: each sees a whole file, its own or the other's."""
+    """Make `path` a file with this text and mode. Processes may race: each sees a complete file, its own or the other's."""
     try:
         if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
             return path

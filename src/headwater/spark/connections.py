@@ -1,4 +1,4 @@
-"""Connections of this process to NATS servers, kept between tasks (as `headwater.spark.idle` describes)."""
+"""Connections of this process to NATS servers, kept between tasks (see `headwater.spark.idle`)."""
 
 import atexit
 
@@ -7,7 +7,7 @@ from headwater.spark.idle import IdleConnections
 from headwater.spark.server_options import ServerOptions
 from headwater.streams.range_answer import RANGE_VERSION, READS_RANGES
 
-READER = b"NATS/1.0\r\n%b: %d\r\n\r\n" % (READS_RANGES, RANGE_VERSION)  # of STREAM.INFO: stored batches are read here
+READER = b"NATS/1.0\r\n%b: %d\r\n\r\n" % (READS_RANGES, RANGE_VERSION)  # for STREAM.INFO: we read stored batches
 CONNECT_TIMEOUT = 5.0  # seconds per server
 
 _idle: IdleConnections[ServerOptions, BlockingClient] = IdleConnections()
@@ -16,9 +16,8 @@ close_idle = atexit.register(_idle.close)
 
 
 def take(server: ServerOptions, patience: float, *, fresh: bool = False) -> BlockingClient:
-    """A connected client: an idle one, or (`fresh`, or when there is none) a new one. Raises what `connect` raises.
-
-    `patience` is how many seconds a caller would wait at most; a server gets no more than `CONNECT_TIMEOUT` of them.
+    """A connected client: an idle one, or with `fresh`, or if none is idle, a new one. `patience`: the longest that the
+    caller waits, in seconds; connecting takes at most `CONNECT_TIMEOUT` of them per server. Raises what `connect` raises.
     """
     kept = _idle.take(server, fresh=fresh)
     if kept is not None:

@@ -1,10 +1,10 @@
 """A pipeline that runs until `stop` is called, and stops between two micro-batches.
 
-Killing it is safe as well (a batch that is half written is written anew); stopping it so only saves that work. `stop` is
-looked at before each batch: the one that is being written is finished and committed, and no other one is begun. A query
-that waits for messages is stopped at once.
+Killing it is safe as well (an incomplete batch is written again); `stop` only saves that work. It is checked before each
+batch: the current batch is finished and committed, and no other one is begun. A query that waits for messages is stopped at
+once.
 
-Gold is computed beside the query, from what silver holds at that moment.
+Gold is computed alongside the query, from the present contents of silver.
 """
 
 import json
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_SECONDS = 0.2  # between two looks at the query and at `stop`
-QUIET_SECONDS = 1.0  # without a batch, after which a query that is to stop is taken to be waiting
+LOOK_SECONDS = 0.2  # between two checks of the query and of `stop`
+QUIET_SECONDS = 1.0  # without a batch, after which a query to be stopped is assumed to be waiting
 
 
 class _Stopping(Exception):
@@ -48,24 +48,24 @@ class ContinuousPipeline:
         self._written = clock()
         self._begun = self._written
         self.batch_seconds = 0.0
-        """How long the last micro-batch took, from its first read to its last table. Spark's own report is of no use: it is
-        of the last trigger, which mostly finds nothing to do."""
+        """Duration of the last micro-batch, from its first read to its last table. Spark's own report is unsuitable: it
+        describes the last trigger, which usually has nothing to do."""
         self._grown = False
         self._query: StreamingQuery | None = None
 
     def stop(self) -> None:
-        """Let `run` end after the batch that is being written."""
+        """Make `run` end after the current batch."""
         self._stop.set()
 
     @property
     def behind(self) -> int:
-        """Sequences that the source held unread when its last batch was done."""
+        """The number of unread sequences in the source when its last batch was done."""
         progress = None if self._query is None else self._query.lastProgress
         return 0 if progress is None else backlog(json.loads(progress.json))
 
     def run(self) -> PipelineCounts:
-        """Run until `stop`. Raises what Spark raises when the query fails, ConfigError for tables without their
-        checkpoint, EnvironmentProblem when another job holds the directory."""
+        """Run until `stop`. Raises what Spark raises when the query fails, ConfigError for tables without their checkpoint,
+        EnvironmentProblem when another job holds the directory."""
         with self._tables.locked(self._spark):
             require_checkpoint(self._tables)
             config = self._config
@@ -80,7 +80,7 @@ class ContinuousPipeline:
             return count_tables(self._spark, self._tables, config.format)
 
     def _watch(self, query: "StreamingQuery") -> None:
-        """Until the query has ended, or is to end and has nothing in hand."""
+        """Return when the query has ended, or is to be stopped and is idle."""
         refreshed = time.monotonic()
         while query.isActive:
             if self._stop.wait(LOOK_SECONDS) and self._clock() - self._written > QUIET_SECONDS:
@@ -96,14 +96,14 @@ class ContinuousPipeline:
 
     def _before(self, batch_id: int) -> None:
         self._begun = self._clock()
-        self._written = float("inf")  # from here to the last table nothing is quiet
+        self._written = float("inf")  # not idle from here to the last table
         if self._stop.is_set():
-            # There is no other way to end a query before a batch than to fail it; the JVM's log of it would mislead.
+            # A query can be ended before a batch only by an exception; the JVM's log of it would be misleading.
             self._spark.sparkContext.setLogLevel("OFF")
             raise _Stopping(f"before batch {batch_id}")
 
     def _step(self, step: Progress) -> None:
-        if step.table == "rejects":  # the last one of a batch
+        if step.table == "rejects":  # the last table of a batch
             self._written = self._clock()
             self.batch_seconds = self._written - self._begun
             self._grown = True
@@ -116,7 +116,7 @@ class ContinuousPipeline:
 
 
 def backlog(progress: dict[str, Any]) -> int:
-    """How many messages the source holds that the query has not read, by one progress report of Spark."""
+    """The number of messages in the source that the query has not read, from one progress report of Spark."""
     waiting = 0
     for source in progress.get("sources", ()):
         latest, end = (positions(source.get(name)) for name in ("latestOffset", "endOffset"))
@@ -125,7 +125,7 @@ def backlog(progress: dict[str, Any]) -> int:
 
 
 def positions(offset: Any) -> dict[str, int]:
-    """The next position of each stream, partition or set of core subjects in an offset as a checkpoint has it."""
+    """The next position of each stream, partition or set of core subjects, from an offset in the form of a checkpoint."""
     if not isinstance(offset, dict):
         return {}
     if isinstance(offset.get("core"), dict):

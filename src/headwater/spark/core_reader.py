@@ -2,13 +2,13 @@
 
     server ─▶ thread of the planner process ─▶ buffer ─▶ input partitions, messages inside ─▶ executors: decode
 
-Core NATS stores nothing, so there are no ranges to read again. A message is lost when it comes while no query runs, when
-the buffer is full (`bufferBytes`; counted and logged), when the planner's process dies, or when a query starts
-again whose last micro-batch was not committed. The option is demanded because of that: a stream is the way to lose nothing.
+Core NATS stores nothing, so no range can be read again. A message is lost when it arrives while no query runs, when the
+buffer is full (`bufferBytes`; counted and logged), when the planner's process dies, or when a query restarts whose last
+micro-batch was not committed. This is why the option is mandatory: only a stream avoids losses.
 
-Offsets count messages from 1 within one life of the query and go on from the checkpoint in the next. The messages travel
-in the input partition, in the form in which a pull consumer would have delivered them, so one decoder reads both; a task
-that is tried again finds them there.
+Offsets count messages from 1 within one life of the query, and continue from the checkpoint in the next. The messages
+travel in the input partition, in the form of deliveries of a pull consumer, so one decoder reads both, and a retried task
+still has them.
 """
 
 import logging
@@ -40,14 +40,14 @@ from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 logger = logging.getLogger(__name__)
 
 FORMAT = "core"
-WAIT_SECONDS = 0.25  # that the engine is kept waiting when nothing has come
-READ_SECONDS = 0.5  # after which the thread looks whether it is to end
+WAIT_SECONDS = 0.25  # that the engine is made to wait when no message has come
+READ_SECONDS = 0.5  # after which the thread checks whether it has to stop
 PAUSE_SECONDS = 0.5  # before the next attempt to connect
-OVERHEAD = 64  # bytes that a waiting message costs besides its own
+OVERHEAD = 64  # bytes of memory per buffered message besides its own
 
 
 class Listener(ServerOpHandler):
-    """Keeps what comes, up to `limit` bytes; beyond that messages are counted as `dropped` and forgotten."""
+    """Buffers messages up to `limit` bytes; beyond that they are counted as `dropped` and discarded."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -88,12 +88,12 @@ class Listener(ServerOpHandler):
             return len(self.waiting)
 
     def wait(self, seconds: float) -> None:
-        """Until something waits, at most so long."""
+        """Wait until a message is buffered, for at most `seconds`."""
         with self.changed:
             self.changed.wait_for(lambda: bool(self.waiting), seconds)
 
     def take(self, count: int) -> list[tuple[bytes, int, bytes, bytes]]:
-        """The oldest `count` messages, which are forgotten here."""
+        """Remove and return the oldest `count` messages."""
         with self.changed:
             taken = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
             self.size -= sum(len(name) + len(block) + len(data) + OVERHEAD for name, _, block, data in taken)
@@ -101,7 +101,7 @@ class Listener(ServerOpHandler):
 
 
 class Subscriber:
-    """A thread that keeps a subscription to the subjects alive and feeds a listener. `failure` ends it."""
+    """A thread that keeps a subscription to the subjects open and feeds a listener. It ends when it sets `failure`."""
 
     def __init__(self, options: SourceOptions, listener: Listener) -> None:
         self._options = options
@@ -156,23 +156,23 @@ class Subscriber:
 
 
 class CorePartition(InputPartition):
-    """Messages themselves, and the number of the first of them."""
+    """Messages, and the number of the first of them."""
 
     def __init__(self, start: int, end: int, ops: bytes) -> None:
         super().__init__((start, end, ops))
 
 
 class CoreStreamReader(DataSourceStreamReader):
-    """`spark.readStream` over core subjects. `lost` counts what had no room."""
+    """`spark.readStream` over core subjects. `lost` counts messages for which the buffer had no room."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._listener: Listener | None = None
         self._subscriber: Subscriber | None = None
-        self._next = 1  # the number of the oldest message that waits
+        self._next = 1  # the number of the oldest buffered message
         self._known = False  # whether `_next` follows the checkpoint
-        self._planned = 0  # rows of the batch that was planned last
+        self._planned = 0  # rows of the batch planned last
         self.lost = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -222,14 +222,14 @@ class CoreStreamReader(DataSourceStreamReader):
         return document | measured(source_name(self._options.subjects, server.servers, server.context), [behind])
 
     def _follow(self, begin: int) -> None:
-        """Count on from the checkpoint, the first time that it is known."""
+        """Continue counting from the checkpoint, once it is known."""
         if not self._known:
             self._known = True
             self._next = begin
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begin, stop = next_of(start), next_of(end)
-        if not self._known:  # the micro-batch of an earlier planner process, whose buffer is gone
+        if not self._known:  # a micro-batch of an earlier planner process, whose buffer is lost
             logger.warning(
                 "core_messages_lost count=%d: the query was started again before they were written", stop - begin
             )
@@ -259,7 +259,7 @@ class CoreStreamReader(DataSourceStreamReader):
         yield from record_batches(iter([decoder.take()]), "", options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: what was handed out is forgotten."""
+        """Nothing to do: messages are removed from the buffer when they are planned."""
 
     def stop(self) -> None:
         if self._subscriber is not None:
@@ -268,7 +268,7 @@ class CoreStreamReader(DataSourceStreamReader):
 
 
 def as_delivered(messages: list[tuple[bytes, int, bytes, bytes]], start: int) -> Iterator[bytes]:
-    """The messages as deliveries of a pull consumer, the first with stream sequence `start`."""
+    """The messages in the form of deliveries of a pull consumer, the first with stream sequence `start`."""
     for place, (subject, moment, block, data) in enumerate(messages):
         ack = b"$JS.ACK.core.core.1.%d.%d.%d.0" % (start + place, place + 1, moment)
         if block:
@@ -282,7 +282,7 @@ def offset(following: int) -> dict[str, Any]:
 
 
 def next_of(document: dict[str, Any]) -> int:
-    """Raises ConfigError for the checkpoint of another source."""
+    """The next message number in an offset. Raises ConfigError for the checkpoint of another source."""
     if not isinstance(document.get(FORMAT), dict):
         raise ConfigError(
             "the checkpoint belongs to a stream, not to core subjects",

@@ -1,10 +1,10 @@
 """Spark's daemon of Python workers, without tracebacks of workers that are no longer needed (`headwater.spark.quiet_end`).
 
 A session on one machine starts it as `python -m headwater.spark.daemon` (`spark.python.daemon.module`); executors elsewhere
-keep Spark's, for they may know nothing of us.
+use Spark's own, because Headwater may not be installed there.
 
-Under `headwater pipeline run` (`headwater.cli.pipeline.deaf_children`) it is started with SIGTERM ignored, and leaves it
-so, for itself and its workers: they end when the JVM closes their input.
+Under `headwater pipeline run` (`headwater.cli.pipeline.deaf_children`) it is started with SIGTERM ignored, and keeps it so
+for itself and its workers: they end when the JVM closes their input.
 """
 
 import signal
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _all_but_termination(number: int, handler: Any) -> None:
-    """In place of `signal.signal`, for the daemon alone."""
+    """A replacement for `signal.signal` in the daemon only."""
     if number != signal.SIGTERM:
         signal.signal(number, handler)
 

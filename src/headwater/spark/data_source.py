@@ -1,8 +1,8 @@
-"""What `pyspark_nats` and `pyspark_iggy` have in common: a data source that makes ours when Spark first uses it.
+"""The base of `pyspark_nats` and `pyspark_iggy`: a data source that creates ours when Spark first uses it.
 
 PySpark imports every top-level module named `pyspark_*` at the first use of any data source, and an import error in one
-breaks all of them. So until it is used this imports nothing but pyspark and what `import headwater.spark` takes, which
-needs no extra package.
+breaks all of them. So until it is used this imports only pyspark and the modules of `import headwater.spark`, which need no
+extra package.
 """
 
 from collections.abc import MutableMapping
@@ -22,11 +22,11 @@ from headwater.spark.quiet_end import leave_quietly
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-leave_quietly()  # of a worker that Spark has imported this in; nothing anywhere else
+leave_quietly()  # effective only in a worker in which Spark has imported this module
 
 
 class LateDataSource(DataSource):
-    """`format_name` is what `format(...)` is given; `made_by`, `module:class`, makes the source from the options."""
+    """`format_name`: the argument of `format(...)`. `made_by`, `module:class`, creates the source from the options."""
 
     format_name: ClassVar[str]
     made_by: ClassVar[str]
@@ -35,7 +35,7 @@ class LateDataSource(DataSource):
         super().__init__(options)
         from headwater.spark.session import require_pyspark
 
-        require_pyspark()  # before anything of ours imports what an older pyspark does not have
+        require_pyspark()  # before our modules import names that an older pyspark lacks
         self._source: Any = resolve_name(self.made_by)(options)
 
     @classmethod

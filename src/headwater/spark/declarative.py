@@ -1,17 +1,17 @@
-"""A Spark Declarative Pipelines project over the same functions as `headwater pipeline run`: its files, and running it.
+"""A Spark Declarative Pipelines project with the same functions as `headwater pipeline run`: its files, and running it.
 
     orders/
-      pipeline.toml              the source and its options, as `headwater pipeline run` takes them
+      pipeline.toml              the source and its options, in the format of `headwater pipeline run`
       spark-pipeline.yml         Spark's own: name, storage, where the tables are defined
       transformations/tables.py  bronze, silver, rejects and gold as tables of the pipeline
-      spark-warehouse/           the tables, once it has run
+      spark-warehouse/           the tables, after the first run
 
-A run takes what has come since the last one and ends (Spark knows no other run); what is to run for days is
-`headwater pipeline run orders/pipeline.toml`, which keeps tables of its own. Each streaming table reads the source by
-itself, from its own checkpoint.
+A run reads everything that arrived since the last one and ends (Spark has no other mode); a long-running job is `headwater
+pipeline run orders/pipeline.toml`, which has tables of its own. Each streaming table reads the source separately, from its
+own checkpoint.
 
-Spark runs a project through a Spark Connect server that it starts; for that pyspark needs grpc and some more, the extra
-`spark-connect`.
+Spark runs a project through a Spark Connect server that it starts; for that pyspark needs grpc and other packages, the
+extra `spark-connect`.
 """
 
 import importlib.util
@@ -25,8 +25,8 @@ from headwater.spark.stoppable import call
 SPEC_FILE = "spark-pipeline.yml"
 CONFIG_FILE = "pipeline.toml"
 TABLES_FILE = "transformations/tables.py"
-PIPELINES = "org.apache.spark.deploy.SparkPipelines"  # what bin/spark-pipelines starts
-FREE_PORT = ("--conf", "spark.connect.grpc.binding.port=0")  # runs do not meet; `pipelines_runner` says who finds it
+PIPELINES = "org.apache.spark.deploy.SparkPipelines"  # the main class of bin/spark-pipelines
+FREE_PORT = ("--conf", "spark.connect.grpc.binding.port=0")  # avoids conflicts; `pipelines_runner` finds the port
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas", "yaml")
 
 SPEC = """\
@@ -89,7 +89,7 @@ def gold() -> DataFrame:
 
 
 def write_project(directory: Path) -> list[Path]:
-    """Make the files of a project; none that is there is touched. Raises ConfigError when one is."""
+    """Create the files of a project; existing files are left unchanged. Raises ConfigError when one exists."""
     storage = (directory.absolute() / "storage").as_uri()
     files = {
         CONFIG_FILE: TEMPLATE.format(name=f"{directory.name}/{CONFIG_FILE}"),
@@ -110,7 +110,7 @@ def write_project(directory: Path) -> list[Path]:
 
 
 def missing() -> list[str]:
-    """What pyspark needs for a pipelines project and is not installed."""
+    """The packages that pyspark needs for a pipelines project and that are not installed."""
     return [name for name in NEEDED if not _is_there(name)]
 
 
@@ -122,7 +122,7 @@ def _is_there(name: str) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """What must be set for Spark's own commands: JAVA_HOME, PYSPARK_PYTHON, ... Raises EnvironmentProblem."""
+    """The environment variables that Spark's own commands need: JAVA_HOME, PYSPARK_PYTHON, ... Raises EnvironmentProblem."""
     from headwater.spark.session import prepare_environment, require_pyspark
 
     require_pyspark()
@@ -132,7 +132,8 @@ def environment() -> dict[str, str]:
 
 
 def run_project(directory: Path, arguments: list[str]) -> int:
-    """`spark-pipelines run` on a project; its exit status (`stoppable`). Raises EnvironmentProblem, ConfigError."""
+    """Run `spark-pipelines run` on a project; returns its exit status (`stoppable`). Raises EnvironmentProblem,
+    ConfigError."""
     spec = directory / SPEC_FILE
     if not spec.exists():
         raise ConfigError(f"{directory} has no {SPEC_FILE}", value=str(directory), hint="headwater pipeline init")
@@ -147,5 +148,5 @@ def run_project(directory: Path, arguments: list[str]) -> int:
     runner = Path(__file__).absolute().with_name("pipelines_runner.py")
     spark_class = Path(environ["SPARK_HOME"]) / "bin" / "spark-class"
     given = [*FREE_PORT, "--spec", spec.name, *arguments]
-    # Spark keeps managed tables below the working directory, in spark-warehouse.
+    # Spark stores managed tables in spark-warehouse below the working directory.
     return call([str(spark_class), PIPELINES, str(runner), "run", *given], environ, directory)

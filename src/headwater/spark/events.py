@@ -1,9 +1,9 @@
-"""CloudEvents columns as Arrow arrays: taken columns in, an array per ce_ field out.
+"""CloudEvents columns as Arrow arrays: one for each ce_ field.
 
-`headwater.columns.event_columns` decodes; here its buffers are wrapped, as `headwater.spark.arrow` does it for the
-columns of the message. A row that is no event has null in every ce_ column but `ce_error` (the reason, in words) and
-`ce_rule` (the rule that it breaks, to group by). A time that no timestamp can hold (a year beyond 9999) is null in
-`ce_time` and as written in `ce_time_raw`: the event is valid.
+`headwater.columns.event_columns` decodes them; here its buffers are wrapped, as in `headwater.spark.arrow` for the columns
+of the message. A row that is not an event is null in every ce_ column except `ce_error` (the reason, as text) and `ce_rule`
+(the broken rule, for grouping). A time that no timestamp can hold (a year beyond 9999) is null in `ce_time` and unchanged
+in `ce_time_raw`: the event is valid.
 """
 
 from typing import cast
@@ -16,7 +16,7 @@ from headwater.wire.columns import Columns
 
 
 def event_arrays(columns: Columns, schema: pa.Schema) -> dict[str, pa.Array]:
-    """The arrays of all ce_ fields of `schema`. `columns` must have been decoded with raw header blocks."""
+    """The arrays of all ce_ fields of `schema`. `columns` must include raw header blocks."""
     events = EventDecoder().decode(columns)
     return {field.name: event_array(events, field.name, field.type) for field in schema if field.name.startswith("ce_")}
 
@@ -43,7 +43,7 @@ def event_array(events: EventText, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def extension_array(events: EventText, kind: pa.MapType) -> pa.Array:
-    """map<string, string>: empty for an event without extensions, null for a row that is no event."""
+    """map<string, string>: empty for an event without extensions, null for a row that is not an event."""
     keys = text_array(events.keys, kind.key_type)
     values = text_array(events.values, kind.item_type)
     entries = pa.Array.from_buffers(

@@ -1,12 +1,12 @@
 """A SPARK_HOME from which Python workers start fast.
 
-Spark starts a Python process for each step of planning a Python data source (find it, make it, plan it, drive it, read
-it) and puts `SPARK_HOME/python/lib/pyspark.zip` in front of their import path. Modules in a zip have no byte code kept
-anywhere, so each of these processes compiles pyspark anew: 1.8 s of CPU instead of 0.5, five times before the first row.
+Spark starts a Python process for each step of using a Python data source (lookup, creation, planning, driving, reading) and
+puts `SPARK_HOME/python/lib/pyspark.zip` first on their import path. Byte code of modules in a zip is never cached, so each
+of these processes compiles pyspark again: 1.8 s of CPU instead of 0.5, five times before the first row.
 
-The pip package needs that zip for nothing: its workers have pyspark in site-packages. So `spark_home` gives a directory
-with links to everything in the package but `python`. Spark then finds no zip, and the workers import what is installed
-and compiled. Only for local masters: YARN ships the zip to machines that may have nothing else.
+The pip package does not need that zip: its workers have pyspark in site-packages. So `spark_home` returns a directory with
+links to everything in the package except `python`. Spark then finds no zip, and the workers import the installed, compiled
+package. Only for local masters: YARN ships the zip to machines that may have no other pyspark.
 """
 
 import hashlib
@@ -19,9 +19,8 @@ PARTS = ("bin", "jars", "sbin", "data", "licenses")
 
 
 def spark_home(package: Path, cache: Path) -> Path:
-    """A directory below `cache` that stands for the installed `package` (the directory of pyspark), without its zip.
-
-    Made aside and renamed into place, so it is complete if it is there, and two processes may make it at once.
+    """A directory below `cache` that stands in for the installed `package` (the directory of pyspark), without its zip. It
+    is built elsewhere and renamed, so it is complete whenever it exists, and processes may race to create it.
     """
     key = hashlib.sha256(os.fsencode(package)).hexdigest()[:12]
     home = cache / "spark" / key

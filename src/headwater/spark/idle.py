@@ -1,8 +1,8 @@
 """Idle connections of this process, kept between tasks.
 
-Spark's Python workers live for many tasks, and a handshake costs as much as reading a thousand messages. A connection
-is kept per process: workers are forked, and two processes that write to one socket would garble it, so the process id
-is part of the key. A connection is *taken* and *given back*; two readers in one process never share one.
+Spark's Python workers run many tasks, and a handshake costs as much as reading a thousand messages. Connections are kept
+per process: workers are forked, and two processes writing to one socket would corrupt its data, so the process id is part
+of the key. A connection is *taken* and *given back*; two readers in one process never share one.
 """
 
 import os
@@ -13,14 +13,14 @@ KEPT = 4  # idle connections per server
 
 
 class Connection(Protocol):
-    """What is kept."""
+    """A connection that can be kept."""
 
     @property
     def closed(self) -> bool:
-        """Whether it is of no more use."""
+        """Whether it cannot be used any more."""
 
     def close(self) -> None:
-        """Give the socket back; allowed twice."""
+        """Close the socket; may be called twice."""
 
 
 Server = TypeVar("Server", bound=Hashable)
@@ -28,13 +28,13 @@ Client = TypeVar("Client", bound=Connection)
 
 
 class IdleConnections(Generic[Server, Client]):
-    """At most `KEPT` of each server, the newest first."""
+    """At most `KEPT` connections per server, the most recent first."""
 
     def __init__(self) -> None:
         self._idle: dict[tuple[int, Server], list[Client]] = {}
 
     def take(self, server: Server, *, fresh: bool) -> Client | None:
-        """One that is open; None when there is none. `fresh`: close those that there are, for they are in doubt."""
+        """An open connection, or None. `fresh`: close all idle ones instead, because they may be broken."""
         idle = self._idle.get((os.getpid(), server), [])
         while idle:
             client = idle.pop()
@@ -44,7 +44,7 @@ class IdleConnections(Generic[Server, Client]):
         return None
 
     def give_back(self, server: Server, client: Client) -> None:
-        """Keep a client whose last exchange ended in order; close one too many."""
+        """Keep a client whose last exchange is complete; close it if there are enough already."""
         idle = self._idle.setdefault((os.getpid(), server), [])
         if client.closed or len(idle) >= KEPT:
             client.close()

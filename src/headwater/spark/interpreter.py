@@ -1,8 +1,8 @@
 """The Python that Spark starts its workers with, under a path that Spark can use.
 
-Before Spark looks for Python data sources it runs `sh -c "command -v $PYSPARK_PYTHON"`, without quotes. For a path with a
-blank the answer is no, and then Spark says that there is no data source of that name. So such an interpreter is given
-a script in a plain path to stand for it.
+Before Spark looks for Python data sources it runs `sh -c "command -v $PYSPARK_PYTHON"`, without quotes. This fails for a
+path with a blank, and Spark then reports that the data source does not exist. So such an interpreter is started through a
+script in a plain path.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from pathlib import Path
 from headwater.errors import EnvironmentProblem
 from headwater.spark.cache import keep
 
-_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # what a shell takes as one word, unquoted
+_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # one unquoted word of a shell
 
 
 def worker_python(executable: Path, cache: Path) -> Path:
-    """`executable`, or the script that stands for it below `cache` (below the temporary directory, if `cache` has a
-    blank as well). Raises EnvironmentProblem when there is no plain path to be had."""
+    """`executable`, or a script below `cache` that runs it (below the temporary directory, if `cache` has a blank as well).
+    Raises EnvironmentProblem when no plain path is available."""
     if _PLAIN.fullmatch(str(executable)):
         return executable
     key = hashlib.sha256(str(executable).encode("utf-8", "surrogateescape")).hexdigest()[:12]

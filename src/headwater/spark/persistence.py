@@ -1,4 +1,4 @@
-"""Trying again while a server is away: for a limited time without progress, with longer and longer pauses."""
+"""Retry while a server is unavailable: for a limited time without progress, with increasing pauses."""
 
 import logging
 import time
@@ -8,22 +8,21 @@ from headwater.errors import JetStreamError, NoResponders, RequestTimeout, Trans
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts without progress, doubling
-TRANSIENT_CODES = (429, 503)  # of a JetStream error: too many at once; starting, electing, out of resources
-STORE_FAILED = 10077  # err_code of one that is 503 and will not pass: the stream is full, or its disk
+TRANSIENT_CODES = (429, 503)  # of JetStream errors: too many requests; starting, electing, out of resources
+STORE_FAILED = 10077  # err_code of a 503 error that is permanent: the stream or its disk is full
 
 PASSING = (TransportError, RequestTimeout, NoResponders, JetStreamError)
-"""Errors of which another attempt may be free (`Persistence.wait_after` knows which)."""
+"""Errors after which another attempt may succeed (`Persistence.wait_after` decides)."""
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether another attempt may succeed: a server that does not answer, or is not ready."""
+    """Whether another attempt may succeed because the server did not answer, or was not ready."""
     return not isinstance(error, JetStreamError) or (error.code in TRANSIENT_CODES and error.err_code != STORE_FAILED)
 
 
 class Persistence:
-    """Decides after each failure whether to try again: as long as the last progress is less than `patience` seconds ago.
-
-    `event` begins the log line of each failure.
+    """Decides after each failure whether to retry: yes, if the last progress was less than `patience` seconds ago. `event`
+    is the prefix of the log line for each failure.
     """
 
     def __init__(self, patience: float, event: str) -> None:
@@ -37,7 +36,7 @@ class Persistence:
         self._give_up = time.monotonic() + self._patience
 
     def wait_after(self, error: Exception, detail: str = "") -> None:
-        """Pause before the next attempt. Raises `error` when it is final, or the time is over."""
+        """Pause before the next attempt. Raises `error` when it is permanent, or patience is exhausted."""
         if not may_pass(error) or time.monotonic() > self._give_up:
             raise error
         logger.warning("%s%s: %s", self._event, detail, error)

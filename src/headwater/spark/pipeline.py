@@ -1,15 +1,15 @@
-"""Events to tables, as plain functions over DataFrames: batch or streaming, in our jobs or in yours.
+"""From events to tables, as plain functions over DataFrames: batch or streaming, in our jobs or in yours.
 
-    source (decode=cloudevents) ─┬─▶ bronze    what was on the wire, every row
+    source (decode=cloudevents) ─┬─▶ bronze    messages as received, every row
                                  ├─▶ silver    events: attributes typed, JSON data as text
-                                 └─▶ rejects   what is no event, as it was, with the reason      silver ─▶ gold
+                                 └─▶ rejects   rows that are not events, as received, with the reason     silver ─▶ gold
 
-Silver and rejects divide the rows by one expression, `reason`, so no row is in both or in neither. A row is rejected
-when it breaks CloudEvents (`ce_error` of the source has the reason) or when its data claims to be JSON and is not. Data
-that claims nothing is taken for JSON if it reads as JSON, and for bytes otherwise.
+Silver and rejects divide the rows by one expression, `reason`, so every row is in exactly one of them. A row is rejected
+when it violates CloudEvents (`ce_error` of the source has the reason) or when its data is not JSON although its content
+type says so. Data without a content type is treated as JSON if it parses as JSON, and as bytes otherwise.
 
-Gold fits commit events (`{"repo", "sha", "author", "committed_at", "files", ...}`) and takes any others: what an event
-does not have is null or zero in its row.
+Gold is designed for commit events (`{"repo", "sha", "author", "committed_at", "files", ...}`) and accepts any others:
+values that an event does not have are null or zero in its row.
 """
 
 from typing import TYPE_CHECKING
@@ -22,8 +22,8 @@ from headwater.cloudevents.header_value import INVALID_UTF8
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What leads back to the message, by the format of the source and in its order. Written out, since a declarative pipeline
-# refuses functions that ask a DataFrame for its columns.
+# Columns that identify the message, by the format of the source, in its order. They are written out, because a declarative
+# pipeline refuses functions that ask a DataFrame for its columns.
 PLACES = {
     "nats": {"stream": "stream", "subject": "nats_subject", "seq": "seq", "timestamp": "stored_at"},
     "iggy": {
@@ -34,7 +34,7 @@ PLACES = {
         "timestamp": "stored_at",
     },
 }
-KEYS = {"nats": ("stream", "seq"), "iggy": ("stream", "topic", "partition", "offset")}  # one message
+KEYS = {"nats": ("stream", "seq"), "iggy": ("stream", "topic", "partition", "offset")}  # identifies one message
 WIRE_COLUMNS = ("headers_raw", "headers", "data")
 
 COMMIT_SCHEMA = (
@@ -42,23 +42,23 @@ COMMIT_SCHEMA = (
     "files array<struct<path: string, added: long, deleted: long>>"
 )
 
-# CloudEvents 1.0, JSON format 3.1: */json and */*+json, parameters aside.
+# CloudEvents 1.0, JSON format 3.1: */json and */*+json, ignoring parameters.
 JSON_TYPE = r"(?i)^\s*[^\s;/]+/([^\s;]+\+)?json\s*(;.*)?$"
 
-SOURCE_OPTIONS = {"decode": "cloudevents", "includeHeaders": "both"}  # what these functions need of `format("nats")`
+SOURCE_OPTIONS = {"decode": "cloudevents", "includeHeaders": "both"}  # required by these functions
 
 
 def bronze(df: "DataFrame", source: str = "nats") -> "DataFrame":
-    """Every row as it was on the wire: its place in the source, time of storage, headers raw and read, data."""
+    """Every row as received: its position in the source, time of storage, headers raw and parsed, data."""
     return df.select(*PLACES[source], *WIRE_COLUMNS)
 
 
 def silver(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """The rows that are events, with a column per context attribute.
 
-    `data` is the JSON text (null for other content or none) and `data_binary` the bytes of data that is not JSON.
-    `commit` is a struct where the data describes a commit, else null. `stream`, `nats_subject`, `seq` and `stored_at` (of an
-    Iggy source `stream`, `topic`, `partition`, `offset` and `stored_at`) lead back to the wire.
+    `data` is the JSON text (null for other content or none), `data_binary` the bytes of data that is not JSON. `commit` is
+    a struct if the data describes a commit, else null. `stream`, `nats_subject`, `seq` and `stored_at` (for an Iggy source
+    `stream`, `topic`, `partition`, `offset` and `stored_at`) identify the message.
     """
     data = F.col("ce_data")
     text = F.when(_is_json(), data.cast("string"))
@@ -77,21 +77,21 @@ def silver(df: "DataFrame", source: str = "nats") -> "DataFrame":
         F.col("ce_extensions").alias("extensions"),
         text.alias("data"),
         F.when(~_is_json() & _has_data(), data).alias("data_binary"),
-        # Spark would also read {"sha": {"a": 1}} as a string: only what looks like an object name makes a commit.
+        # Spark would also parse {"sha": {"a": 1}} as a string: only a value in the form of an object name makes a commit.
         F.when(commit["sha"].rlike("^[0-9a-fA-F]{7,64}$") & commit["repo"].isNotNull(), commit).alias("commit"),
     )
 
 
 def rejects(df: "DataFrame", source: str = "nats") -> "DataFrame":
-    """The rows that are no events, as they were on the wire, with `reason` in words and `rule`, the rule it breaks."""
+    """The rows that are not events, as received, with `reason` as text and `rule`, the broken rule."""
     refused = df.withColumn("reason", reason()).where(F.col("reason").isNotNull())
     ruled = refused.withColumn("rule", F.coalesce("ce_rule", _broken_data()[1]))
     return ruled.select(*PLACES[source], *WIRE_COLUMNS, "reason", "rule")
 
 
 def with_payload(events: "DataFrame", schema: str) -> "DataFrame":
-    """Silver with a column `payload`, the JSON data by a schema (DDL), and `payload_error`, the text of data that does not
-    fit it. Fields that the schema does not name stay in `data`: a later schema finds them there."""
+    """Silver with a column `payload`, the JSON data parsed by a schema (DDL), and `payload_error`, the text of data that
+    does not fit it. Fields that the schema does not name stay in `data`, where a later schema finds them."""
     marked = f"{schema}, payload_error string"
     read = F.from_json("data", marked, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "payload_error"})
     with_error = events.withColumn("payload", read).withColumn("payload_error", F.col("payload.payload_error"))
@@ -99,16 +99,16 @@ def with_payload(events: "DataFrame", schema: str) -> "DataFrame":
 
 
 def with_variant(events: "DataFrame") -> "DataFrame":
-    """Silver with a column `payload`, the JSON data as Spark's VARIANT; null for data that is none."""
+    """Silver with a column `payload`, the JSON data as Spark's VARIANT; null for other data."""
     return events.withColumn("payload", F.try_parse_json("data"))
 
 
 def gold(events: "DataFrame") -> "DataFrame":
-    """Of silver, one row per source, type and month: how much happened, by how many, from when to when.
+    """One row per source, type and month of silver: the number of events and authors, and the first and last time.
 
-    An event that was published twice (same source and id) counts once. The month is that of the event's time, or of
-    its storage where it has none. `authors`, `files`, `lines_added` and `lines_deleted` come from commit data and are 0
-    for other events.
+    An event that was published twice (same source and id) counts once. The month is that of the event's time, or of its
+    storage without one. `authors`, `files`, `lines_added` and `lines_deleted` come from commit data and are 0 for other
+    events.
     """
     when = F.coalesce("commit.committed_at", "time", "stored_at")
     files = F.coalesce(F.col("commit.files"), F.array())
@@ -130,12 +130,12 @@ def gold(events: "DataFrame") -> "DataFrame":
 
 
 def reason() -> "Column":
-    """Why a decoded row is no event; null when it is one."""
+    """The reason why a decoded row is not an event; null when it is one."""
     return F.coalesce("ce_error", _broken_data()[0])
 
 
 def _broken_data() -> "tuple[Column, Column]":
-    """Reason and rule of data that its content type says is JSON and that is not; null for other rows."""
+    """The reason and rule for data that is not JSON although its content type says so; null for other rows."""
     text = F.col("ce_data").cast("string")
     claims = _has_data() & _says_json()
     words = "data: datacontenttype says JSON, the payload is not "
@@ -156,14 +156,14 @@ def _says_json() -> "Column":
 
 
 def _is_json() -> "Column":
-    """Whether there is data and it is JSON: because it says so, or because it says nothing and reads as JSON."""
+    """Whether there is JSON data: declared by its content type, or parsed as JSON without a content type."""
     text = F.col("ce_data").cast("string")
     reads = F.col("ce_datacontenttype").isNull() & F.is_valid_utf8(text) & F.try_parse_json(text).isNotNull()
     return _has_data() & (_says_json() | F.coalesce(reads, F.lit(False)))
 
 
 def _total(field: str) -> "Column":
-    """The sum of a number over the files of a commit; 0 without any."""
+    """The sum of a number over the files of a commit; 0 without files."""
     numbers = F.transform(
         F.coalesce(F.col(f"commit.files.{field}"), F.array().cast("array<bigint>")), lambda n: F.coalesce(n, F.lit(0))
     )

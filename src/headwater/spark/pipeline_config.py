@@ -6,18 +6,18 @@
     servers = "nats://127.0.0.1:4222"
 
     [tables]
-    directory = "tables"    # seen from the file's own directory
+    directory = "tables"    # relative to the file's own directory
 
     [run]
-    interval = 1            # seconds between micro-batches; 0: the next one at once
-    gold_every = 60         # seconds between two times of computing gold, if silver has grown
+    interval = 1            # seconds between micro-batches; 0: no pause
+    gold_every = 60         # minimum seconds between computations of gold, if silver has grown
     master = "local[*]"
-    metrics = "127.0.0.1:9464"    # for Prometheus; none without it
+    metrics = "127.0.0.1:9464"    # for Prometheus; off by default
 
     [spark]                 # settings of Spark
     "spark.driver.memory" = "4g"
 
-Secrets have no place here either: the source's options take references to them.
+The file contains no secrets: the source's options take references to them.
 """
 
 import tomllib
@@ -32,7 +32,7 @@ from headwater.spark.metrics import parse_address
 from headwater.spark.options import parse_options
 
 SECTIONS: dict[str, tuple[str, ...] | None] = {
-    "source": None,  # the source's options say what they know
+    "source": None,  # checked by the source's own parser
     "tables": ("directory",),
     "run": ("interval", "gold_every", "master", "metrics"),
     "spark": None,
@@ -63,7 +63,7 @@ gold_every = 60         # seconds
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """`source` are options of the source `format`; `directory` is absolute; times in seconds."""
+    """`source`: options of the source `format`. `directory` is absolute. Times are in seconds."""
 
     source: Mapping[str, str]
     directory: Path
@@ -76,7 +76,8 @@ class PipelineConfig:
 
 
 def read_pipeline_config(path: Path) -> PipelineConfig:
-    """Raises ConfigError, naming section and field, for a file that cannot be read or has an unknown or wrong field."""
+    """Read the file. Raises ConfigError, naming section and field, when it cannot be read or has an unknown or invalid
+    field."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -117,7 +118,7 @@ def _check_names(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _text(value: object) -> str:
-    """A value as Spark's options have it."""
+    """A value in the form of Spark's options."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

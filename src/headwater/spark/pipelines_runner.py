@@ -1,8 +1,8 @@
 """`spark-pipelines` with a Spark Connect server of its own: run by Spark in place of `pyspark.pipelines.cli`.
 
-Spark starts such a server for each run, on port 15002 unless it is given another one, and its client always goes to 15002.
-Then only one run at a time can be on a machine. So `headwater.spark.declarative` asks for any free port, and here the client
-asks the server in its own JVM which one that is. Nothing else is changed.
+Spark starts such a server for each run, on port 15002 by default, and its client always uses 15002. So only one run at a
+time would be possible on a machine. `headwater.spark.declarative` requests any free port instead, and here the client gets
+the port number from the server in its own JVM. Nothing else is changed.
 """
 
 import runpy
@@ -14,7 +14,7 @@ SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
 
 
 def own_port() -> int:
-    """The port of the server that this process has started; Spark's usual one when it has started none (`--remote`)."""
+    """The port of the server that this process has started; Spark's default when it has started none (`--remote`)."""
     started = SparkSession._instantiatedSession
     return 15002 if started is None else int(getattr(getattr(started._jvm, SERVICE), "MODULE$").localPort())
 

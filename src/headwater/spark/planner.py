@@ -1,12 +1,11 @@
-"""The planning side's view of a stream: its state, and waiting for it to grow.
+"""The planner's view of a stream: its state, and waiting for it to grow.
 
-Lives in Spark's planner process, for the whole life of a query. It keeps one connection and makes a new one when that
-is lost; a broker that is away for less than `readTimeout` costs a query nothing but time.
+It lives in Spark's planner process, for the whole life of a query. It keeps one connection and replaces it when it is lost;
+a broker that is unavailable for less than `readTimeout` only costs a query time.
 
-Spark polls a streaming source without a pause while nothing comes. `wait_beyond` is the pause: one pull request of a
-headers-only consumer that sits at the end of the stream, answered by the server when a message arrives or after at most
-`WAIT_SECONDS`. Idle, that is 4 requests a second and one STREAM.INFO every `REFRESH_SECONDS`; `stop` of a query waits
-no longer than `WAIT_SECONDS`.
+Spark polls an idle streaming source continuously. `wait_beyond` is the pause: one pull request of a headers-only consumer
+at the end of the stream, answered by the server when a message arrives or after at most `WAIT_SECONDS`. An idle query thus
+makes 4 requests per second and one STREAM.INFO every `REFRESH_SECONDS`; `stop` of a query waits for at most `WAIT_SECONDS`.
 """
 
 import logging
@@ -33,12 +32,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WAIT_SECONDS = 0.25
-REFRESH_SECONDS = 5.0  # a stream that is deleted while nothing comes is noticed this late
-FIRST_SECONDS = 5.0  # for the one message that a time is looked up by
+REFRESH_SECONDS = 5.0  # the delay until a deleted stream is noticed while it is idle
+FIRST_SECONDS = 5.0  # for the one message with which a time is looked up
 
 
 class StreamPlanner:
-    """Answers what a stream holds. Picklable: the connection stays behind."""
+    """Queries the state of a stream. Picklable: the connection is left out."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -51,23 +50,23 @@ class StreamPlanner:
 
     @property
     def requests(self) -> int:
-        """Requests made on the present connection; for tests of how few they are."""
+        """The number of requests on the present connection; for tests that bound it."""
         return self._client.requests if self._client else 0
 
     def state(self) -> StreamState:
-        """The stream now. Raises what `stream_state` raises, ConfigError for a stream without ranges, and
-        TransportError when no server could be reached for `readTimeout`."""
+        """The present state of the stream. Raises what `stream_state` raises, ConfigError for a stream that cannot be read
+        by ranges, and TransportError when no server could be reached for `readTimeout`."""
         state = self._persistently(lambda client: stream_state(client, self._options.stream))
         check_readable(state)
         self._refreshed = time.monotonic()
         return state
 
     def sequence_at(self, moment: datetime) -> int:
-        """The sequence of the first message that was stored at `moment` or later; the end of the stream if none was."""
+        """The sequence of the first message stored at `moment` or later; the end of the stream if there is none."""
         return self._persistently(lambda client: first_since(client, self._options.stream, moment)) or self.state().end
 
     def wait_beyond(self, end: int) -> StreamState | None:
-        """Wait a little for a message at sequence `end` or later; the state then, or None when none came."""
+        """Wait a little for a message at sequence `end` or later; returns the state then, or None without a message."""
         if time.monotonic() - self._refreshed > REFRESH_SECONDS:
             return self.state()
         if not self._persistently(lambda client: self._wait(client, end)):
@@ -91,7 +90,7 @@ class StreamPlanner:
         return came
 
     def _persistently(self, ask: Callable[[BlockingClient], T]) -> T:
-        """Ask, on a new connection when the present one fails, for up to `readTimeout`."""
+        """Call `ask`, again on a new connection when it fails, for up to `readTimeout`."""
         persistence = Persistence(self._options.read_timeout, f"planner_reconnects stream={self._options.stream}")
         while True:
             try:
@@ -131,7 +130,7 @@ def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:
 
 
 def _check_none_since(client: BlockingClient, stream: str, moment: datetime) -> None:
-    """Raise TransportError when the stream's leader has a message since `moment`: a replica may not have it yet."""
+    """Raise TransportError when the stream's leader has a message since `moment`, which a replica may not have yet."""
     if stream_state(client, stream).replicas == 1:
         return
     try:
@@ -145,7 +144,7 @@ def _check_none_since(client: BlockingClient, stream: str, moment: datetime) -> 
 
 
 class _Sentinel:
-    """A consumer that stands at the end of the stream and delivers what comes first there."""
+    """A consumer at the end of the stream that delivers the first new message."""
 
     def __init__(self, client: BlockingClient, options: SourceOptions, end: int) -> None:
         self._client = client
@@ -161,11 +160,11 @@ class _Sentinel:
         return self._client is client and self._end == end
 
     def wait(self) -> bool:
-        """One pull request of `WAIT_SECONDS`; True when a message came."""
+        """One pull request of `WAIT_SECONDS`; returns whether a message came."""
         if self._came:
             return True
         self._client.pull(self._stream, self._consumer, self._inbox, 1, WAIT_SECONDS)
-        # The server answers with a status when the time is over; ours is only for a server that does not.
+        # The server answers with a status when the time has passed; this deadline is for a server that does not.
         deadline = deadline_after(2 * WAIT_SECONDS)
         decoder = self._decoder
         while not decoder.received and not decoder.statuses and time.monotonic() < deadline:
@@ -180,7 +179,7 @@ class _Sentinel:
         return decoder.received > 0
 
     def remove(self) -> None:
-        """Delete the consumer, without waiting for it; if that fails, the server deletes it later."""
+        """Delete the consumer without waiting; if that fails, the server deletes it later."""
         try:
             self._client.unsubscribe(self._sid)
             self._client.forget_consumer(self._stream, self._consumer)

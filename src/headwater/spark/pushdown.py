@@ -1,8 +1,8 @@
-"""Filters that spare reading: `seq` between bounds, and one `subject`. Opt-in, `pushdown=true`, for batch reads.
+"""Filters that reduce what is read: bounds on `seq`, and one `subject`. Opt-in, `pushdown=true`, for batch reads.
 
-A reader that so much as defines `pushFilters` fails every read while `spark.sql.python.filterPushdown.enabled` is off, as it
-is by default; so it is a class of its own. Each filter is given back to Spark as well, which applies it again: here it only
-narrows what is fetched, and can make a read smaller but never wrong.
+A reader that merely defines `pushFilters` fails every read while `spark.sql.python.filterPushdown.enabled` is off, which is
+the default; so it is a separate class. Each filter is also returned to Spark, which applies it again: here it only narrows
+what is fetched, and can make a read smaller but never wrong.
 """
 
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ from headwater.spark.reader import JetStreamBatchReader
 
 
 class PushdownBatchReader(JetStreamBatchReader):
-    """`spark.read` with the bounds that the query's filters set. Asked anew at each planning."""
+    """`spark.read` with bounds from the query's filters, which are reset at each planning."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self._unfiltered = options
         self._low = 0
-        self._high: int | None = None  # the first sequence that no filter lets through
+        self._high: int | None = None  # the first sequence above the filters' bounds
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         self._options, self._low, self._high = self._unfiltered, 0, None
@@ -49,7 +49,7 @@ class PushdownBatchReader(JetStreamBatchReader):
                 self._low = max(self._low, bound)
                 self._end_at(bound + 1)
             case _:
-                pass  # Spark applies every filter itself; these only spare reading
+                pass  # Spark applies every filter itself; these only reduce what is read
 
     def _end_at(self, bound: int) -> None:
         self._high = bound if self._high is None else min(self._high, bound)
@@ -61,7 +61,7 @@ class PushdownBatchReader(JetStreamBatchReader):
 
 
 def with_subject(options: SourceOptions, subject: str) -> SourceOptions:
-    """The options with one filter subject; as they are where they filter already, or the text is no subject."""
+    """The options with one filter subject; unchanged if they have a filter already, or the text is not a valid subject."""
     if options.subjects:
         return options
     try:

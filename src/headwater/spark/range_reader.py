@@ -1,26 +1,28 @@
-"""Reads the messages of a range, in order, each exactly once: the executor's part.
+"""The executor's part: read the messages of a range, in order, each exactly once.
 
-Where the stream's server is our own broker, and there is no filter, the range comes as stored batches
-(`headwater.spark.stored_replay`). Elsewhere it is replayed by an ephemeral pull consumer that starts at its first sequence,
+If the stream's server is our own broker, and there is no filter, the range comes as stored batches
+(`headwater.spark.stored_replay`). Otherwise it is replayed by an ephemeral pull consumer that starts at its first sequence,
 acknowledges nothing and is deleted at the end; nothing of it outlives the read. Two pull requests are outstanding, so that
-the server never waits for us. No request asks for more than the range can still hold, so nothing is sent in vain at its
-end. Servers give their messages to the requests in turn, so what is counted is not each request but what is due of all
-together; a request that ends early (its bytes are used up, its time is over) states how many messages it lacks.
+the server never waits for us. No request is for more than the range can still hold, so the server sends nothing beyond its
+end. Servers give messages to the requests in turn, so the reader counts the messages due for all requests together; a
+request that ends early (by size or time) reports how many messages it lacks.
 
     create consumer at `position + 1` ─▶ pull, pull ─▶ feed decoder ─▶ take columns ─▶ … ─▶ range complete
                 ▲                                         │
                 └──── connection or consumer lost ────────┘
 
-The decoder's `position` is the only state. Whatever breaks (connection, consumer, a delivery that is missing in the
-consumer's own count), the read goes on with a new consumer after that position, and no row can come twice or be
-skipped. It gives up when no row has come for `readTimeout`: a broker that restarts costs a query time and nothing else.
-A reset is the ordinary end of a reader whose rows Spark did not take for longer than the server's write deadline (10 s),
-as a JVM may that compiles its first job on a busy machine.
+The decoder's `position` is the only state. After any failure (connection, consumer, a delivery missing in the consumer's
+own count) the read continues with a new consumer after that position, so no row can be duplicated or skipped. It gives up
+when no row has come for `readTimeout`, so a broker restart only costs a query time. A connection reset is the normal result
+when Spark does not fetch rows for longer than the server's write deadline (10 s), for example while a JVM compiles its
+first job on a busy machine.
 
-A range ends when its last planned sequence, or a later one, was seen, or when the stream's leader says that the rest is
-gone: a consumer of a replicated stream may sit on a server that is still catching up, and have no more for that reason.
-What the stream no longer has cannot be read: a stream made anew, or sequences that expire while the range is being
-read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
+A range ends when its last planned sequence, or a later one, was received, or when the stream's leader confirms that the
+rest is gone: a consumer of a replicated stream may be on a server that is still catching up, and lack messages for that
+reason.
+
+Messages that the stream has lost cannot be read: a recreated stream, or sequences that expire while the range is being
+read, cause a `DataLossError`, or a logged warning if `failOnDataLoss` is off.
 """
 
 import logging
@@ -53,22 +55,22 @@ from headwater.wire.server_ops import ServerOpParser
 
 logger = logging.getLogger(__name__)
 
-BATCH_ROWS = 8_192  # rows from which a batch is handed on; Spark's speed is flat between 5,000 and 20,000
+BATCH_ROWS = 8_192  # rows after which a batch is handed on; Spark's speed is flat between 5,000 and 20,000
 BATCH_BYTES = 32 << 20  # or bytes in its largest column
 OUTSTANDING = 2  # pull requests
-# Bytes of one pull request. A server closes a connection with 64 MiB unsent ("slow consumer"), and Spark may well read
-# more slowly than a server sends. Never below what one message may have.
+# Bytes of one pull request. A server closes a connection with 64 MiB unsent ("slow consumer"), and Spark may well read more
+# slowly than a server sends. It is never less than one message may have.
 REQUEST_BYTES = 8 << 20
-EXPIRES = 5.0  # seconds after which the server lets go of a pull request
+EXPIRES = 5.0  # seconds after which a pull request expires on the server
 NO_MESSAGE = 10037  # err_code
-INACTIVE_SECONDS = 30  # after which the server deletes a consumer whose reader died
+INACTIVE_SECONDS = 30  # after which the server deletes the consumer of a dead reader
 
 REQUEST_ENDED_STATUSES = ("batch completed", "message size exceeds maxbytes")
 CONSUMER_LOST_STATUSES = ("consumer deleted", "leadership change", "server shutdown", "consumer is push based")
 
 
 class _ConsumerLost(TransportError):
-    """The consumer ended before the range did; a new one may go on."""
+    """The consumer ended before the range did; the read may continue with a new one."""
 
 
 class _StreamBehind(TransportError):
@@ -80,10 +82,8 @@ class _StreamBehind(TransportError):
 
 
 def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
-    """The rows of `wanted`, some thousand at a time.
-
-    Raises DataLossError (see above), the last TransportError or RequestTimeout when the server stays away,
-    ConfigError or JetStreamError when it refuses.
+    """The rows of `wanted`, a few thousand at a time. Raises DataLossError (see above), the last TransportError or
+    RequestTimeout when the server is unavailable, and ConfigError or JetStreamError when it refuses.
     """
     with_raw = options.wants_raw or options.decode == "cloudevents"
     decoder = StoredDecoder(wanted.start, wanted.end, with_map=options.wants_map, with_raw=with_raw)
@@ -97,7 +97,7 @@ def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
             if decoder.position > before:
                 persistence.progressed()
             else:
-                size = max(size // 8, SMALLEST_ANSWER)  # a line that breaks again and again may carry a smaller one
+                size = max(size // 8, SMALLEST_ANSWER)  # a connection that fails repeatedly may manage a smaller answer
             try:
                 persistence.wait_after(error, f" position={decoder.position}")
             except _StreamBehind as final:
@@ -110,7 +110,7 @@ def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
 def _attempt(
     decoder: StoredDecoder, wanted: Range[str], options: SourceOptions, size: int, *, fresh: bool
 ) -> Iterator[Columns]:
-    """Read on from the decoder's position, until the range is complete or something breaks."""
+    """Read from the decoder's position on, until the range is complete or an error occurs."""
     client = connections.take(options.server, options.read_timeout, fresh=fresh)
     try:
         state = stream_state(client, wanted.place)
@@ -121,9 +121,9 @@ def _attempt(
             if decoder.complete:
                 _check_head(client, decoder, wanted, options)
         else:
-            decoder.finish()  # the loss is accepted; what another stream of this name holds is no part of the range
+            decoder.finish()  # the loss is accepted; another stream of this name is no part of the range
     except BaseException:
-        # In mid-exchange: what is still to come on this connection would meet the wrong reader.
+        # The exchange is incomplete: data still on its way must not reach the next reader.
         client.close()
         raise
     connections.give_back(options.server, client)
@@ -132,7 +132,7 @@ def _attempt(
 def _replayed(
     client: BlockingClient, decoder: StoredDecoder, wanted: Range[str], options: SourceOptions, size: int
 ) -> Iterator[Columns]:
-    """The rows from the decoder's position on. `size`: bytes of an answer of stored batches; 0 for a consumer."""
+    """The rows from the decoder's position on. `size`: bytes of an answer with stored batches; 0 to use a consumer."""
     if size:
         replay = StoredReplay(client, decoder, wanted, size, options.read_timeout, (BATCH_ROWS, BATCH_BYTES))
         try:
@@ -148,7 +148,7 @@ def _replayed(
 
 
 class _Replay:
-    """One consumer's life: created, pulled dry, deleted."""
+    """One consumer: created, read to its end, deleted."""
 
     def __init__(
         self, client: BlockingClient, decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions
@@ -158,12 +158,12 @@ class _Replay:
         self.wanted = wanted
         self.options = options
         self.due = 0  # messages still to come for all outstanding pull requests together
-        self.counted = 0  # of `decoder.received`
+        self.counted = 0  # messages of `decoder.received` that are accounted for
         self.request_bytes = max(REQUEST_BYTES, 2 * client.info.max_payload)
-        self.exceeded_at = -1  # position at which a request last ran into that limit
+        self.exceeded_at = -1  # position at which a request last reached that limit
 
     def run(self) -> Iterator[Columns]:
-        """Columns whenever enough rows have come; what is left at the end stays in the decoder."""
+        """Yield columns whenever enough rows have come; the rest stays in the decoder."""
         client, decoder, stream = self.client, self.decoder, self.wanted.place
         consumer, pending = create_consumer(client, stream, decoder.position + 1, self.options.subjects)
         if pending == 0:
@@ -174,8 +174,8 @@ class _Replay:
             decoder.resubscribe(sid)
             parser = ServerOpParser(decoder)
             last_progress = time.monotonic()
-            # A consumer that says it has no more is not believed, for it counts down from an old number; the next one, made
-            # at the position where this one ended, has a count of its own.
+            # A consumer that reports no more messages is not trusted, because it counts down from an old number; a new one,
+            # created at this position, has a new count.
             while not decoder.complete and not decoder.drained:
                 self._top_up(consumer, inbox)
                 client.feed(parser, deadline_after(EXPIRES))
@@ -193,7 +193,7 @@ class _Replay:
         client.forget_consumer(stream, consumer)
 
     def _top_up(self, consumer: str, inbox: str) -> None:
-        """Keep `OUTSTANDING` pull requests with the server, as far as the range can use them."""
+        """Keep `OUTSTANDING` pull requests on the server, as far as the range can use them."""
         while self.due <= (OUTSTANDING - 1) * self.options.fetch_batch:
             left = self.wanted.end - 1 - self.decoder.position - self.due
             batch = min(self.options.fetch_batch, left)
@@ -203,7 +203,7 @@ class _Replay:
             self.due += batch
 
     def _account(self) -> bool:
-        """Take deliveries off what is due and act on statuses; whether any message came."""
+        """Subtract deliveries from the messages due, and handle statuses; returns whether any message came."""
         decoder = self.decoder
         if decoder.violation is not None:
             raise TransportError(f"the server broke the protocol: {decoder.violation}") from decoder.violation
@@ -220,7 +220,7 @@ class _Replay:
         return came > 0
 
     def _act_on(self, block: bytes) -> None:
-        """A status frame ends one pull request, or the consumer, or the read (JetStream API, CONSUMER.MSG.NEXT)."""
+        """Handle a status, which ends a pull request, the consumer, or the read (JetStream API, CONSUMER.MSG.NEXT)."""
         status = parse_status(block)
         if status is None or status.code == 100:
             return
@@ -232,7 +232,7 @@ class _Replay:
             self.due -= int(lacking)
             if text.startswith("message size exceeds"):
                 if self.exceeded_at == self.decoder.position:
-                    self.request_bytes *= 2  # one message alone is larger: it was stored under another max_payload
+                    self.request_bytes *= 2  # a single message is larger: it was stored under another max_payload
                 self.exceeded_at = self.decoder.position
         elif status.code == 503 or (status.code == 409 and text.startswith(CONSUMER_LOST_STATUSES)):
             raise _ConsumerLost(f"the consumer is gone: {status.code} {status.description or 'no responders'}")
@@ -247,7 +247,7 @@ class _Replay:
 
 
 def stream_state(client: BlockingClient, stream: str) -> StreamState:
-    """STREAM.INFO. Raises JetStreamError, with a hint for a stream that does not exist."""
+    """The stream's state from STREAM.INFO. Raises JetStreamError, with a hint for a stream that does not exist."""
     try:
         return StreamState.from_info(client.api(f"STREAM.INFO.{stream}"))
     except JetStreamError as error:
@@ -264,7 +264,7 @@ def create_consumer(
     *,
     headers_only: bool = False,
 ) -> tuple[str, int]:
-    """An ephemeral pull consumer from a sequence or a time on: its name, and how many messages it has."""
+    """Create an ephemeral pull consumer that starts at a sequence or a time; returns its name and its number of messages."""
     config: dict[str, Any] = {
         "ack_policy": "none",
         "replay_policy": "instant",
@@ -291,17 +291,16 @@ def create_consumer(
 
 
 def check_end(client: BlockingClient, position: int, wanted: Range[str], options: SourceOptions) -> None:
-    """Check with the stream's leader that nothing of `wanted` is left behind `position`, as a consumer says.
+    """Check with the stream's leader a consumer's claim that nothing of `wanted` is left after `position`. A consumer
+    counts the messages on its own server, and a replica that is catching up does not have all of them yet.
 
-    A consumer counts what its own server has stored, and a replica that is catching up has not everything yet.
-
-    Raises TransportError where the leader has more, or has not caught up itself, and DataLossError for a stream on one
+    Raises TransportError when the leader has more, or has not caught up itself, and DataLossError for a stream on one
     server that ends before the range does.
     """
     stream = wanted.place
     state = stream_state(client, stream)
     if state.created != wanted.created:
-        return  # a loss; `_check_head` reports it
+        return  # a loss, which `_check_head` reports
     if state.end < wanted.end:
         problem = DataLossError(
             f"stream {stream} ends at sequence {state.end - 1}, and {wanted.end - 1} was planned: its end is lost, or it "
@@ -319,9 +318,8 @@ def check_end(client: BlockingClient, position: int, wanted: Range[str], options
 
 
 def next_kept(client: BlockingClient, stream: str, sequence: int, subjects: Sequence[str] = ()) -> int | None:
-    """The first sequence from `sequence` on that the stream's leader has, of the subjects; None when there is none.
-
-    Raises JetStreamError, and RequestTimeout where the question is not allowed.
+    """The first sequence of the subjects from `sequence` on that the stream's leader has, or None. Raises JetStreamError,
+    and RequestTimeout when the request is not permitted.
     """
     found = []
     for subject in subjects or (">",):
@@ -335,17 +333,17 @@ def next_kept(client: BlockingClient, stream: str, sequence: int, subjects: Sequ
 
 
 def _refuse_loss(state: StreamState, wanted: Range[str], position: int, options: SourceOptions) -> None:
-    """Before reading: is all from `position` on still there, of the stream that was planned with?"""
+    """Before reading, check that the planned stream still has everything from `position` on."""
     check_readable(state)
     here = Offset(wanted.place, position, wanted.created)
     report(loss(here, state), options.fail_on_data_loss)
 
 
 def _check_head(client: BlockingClient, decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions) -> None:
-    """After reading: a gap that the stream's head has passed meanwhile may be rows that expired under the reader.
+    """After reading, check for rows that expired under the reader: the stream's first sequence may have moved past a gap.
 
-    Gaps are ordinary (filters, single deletes), and only the head moving into the range makes one suspect. Such a gap
-    is reported even if it was there before: better a false alarm than a silent hole.
+    Gaps are ordinary (filters, individual deletions); only one that the first sequence has since passed is suspicious. It
+    is reported even if it existed before, because a false alarm is better than silent loss.
     """
     gap = decoder.first_gap
     if gap < 0:

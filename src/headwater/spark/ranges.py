@@ -1,8 +1,8 @@
-"""Planning: which positions to read next, in how many pieces, and what of them is lost. Pure decisions over offsets.
+"""Planning: which positions to read next, in how many ranges, and which of them are lost. Pure decisions over offsets.
 
-A range is half-open, `[start, end)`. What it promises is every message that it held when it was planned; when the log can
-no longer keep that promise, `loss` says so. `failOnDataLoss` decides whether that ends the query (`accepted`) or reading
-goes on with what is left (`resumed`), and then every message is still read at most once (`span`).
+A range is half-open, `[start, end)`. It promises every message that it contained when it was planned; `loss` reports when
+the log can no longer keep that promise. `failOnDataLoss` decides whether this ends the query (`accepted`) or reading
+continues with the rest (`resumed`), and then every message is still read at most once (`span`).
 """
 
 import itertools
@@ -18,7 +18,7 @@ from headwater.spark.read_options import Edge
 
 logger = logging.getLogger(__name__)
 
-# A task costs about 100 ms when cold, as much as decoding 50,000 rows: smaller pieces are slower, not faster.
+# A task costs about 100 ms when cold, as much as decoding 50,000 rows, so smaller ranges are slower rather than faster.
 ROWS_WORTH_A_PARTITION = 100_000
 
 _RESTART = "use a new checkpoint, or failOnDataLoss=false to go on from the first message"
@@ -26,7 +26,7 @@ _RESTART = "use a new checkpoint, or failOnDataLoss=false to go on from the firs
 
 @dataclass(frozen=True, slots=True)
 class Range(Generic[PlaceT]):
-    """Positions `start <= p < end` of the log created at `created`. `mean`: bytes of a message, 0 where unknown."""
+    """Positions `start <= p < end` of the log created at `created`. `mean`: bytes per message, 0 if unknown."""
 
     place: PlaceT
     created: str | int
@@ -39,7 +39,8 @@ class Range(Generic[PlaceT]):
 
 
 def resolve(position: Edge | int, state: LogState[PlaceT]) -> int:
-    """Where a position of the options lies now. A number before the first message stays as it is: `loss` judges it."""
+    """The present value of a position from the options. A number before the first message is kept, so that `loss` can
+    report it."""
     match position:
         case "earliest":
             return state.first
@@ -50,7 +51,8 @@ def resolve(position: Edge | int, state: LogState[PlaceT]) -> int:
 
 
 def shares(backlogs: list[int], most: int | None) -> list[int]:
-    """How much of each backlog to take when there may be `most` together: in proportion, what is left to the longest."""
+    """How much of each backlog to read when the total may be `most`: in proportion, with the remainder for the longest
+    backlogs."""
     total = sum(backlogs)
     if most is None or total <= most:
         return backlogs
@@ -62,15 +64,15 @@ def shares(backlogs: list[int], most: int | None) -> list[int]:
 
 
 def one_for_each_core(length: int) -> int:
-    """The pieces of a range for which no number is wanted: one for each core, of `ROWS_WORTH_A_PARTITION` at least."""
+    """The default number of pieces of a range: one per core, each of at least `ROWS_WORTH_A_PARTITION`."""
     return max(1, min(os.cpu_count() or 1, length // ROWS_WORTH_A_PARTITION))
 
 
 def split_all(
     wholes: list[Range[PlaceT]], partitions: int | None, by_default: Callable[[int], int] = one_for_each_core
 ) -> list[Range[PlaceT]]:
-    """Each range split, `partitions` divided among them in proportion; none for empty ranges. `by_default`: the pieces
-    of a range, by its length, where `partitions` is None."""
+    """Each range split, with `partitions` divided among them in proportion; none for empty ranges. `by_default`: the number
+    of pieces for a length, when `partitions` is None."""
     total = sum(map(len, wholes))
     pieces: list[Range[PlaceT]] = []
     for whole in wholes:
@@ -100,7 +102,7 @@ def check_readable(state: StreamState) -> None:
 
 
 def loss(start: Offset[PlaceT], state: LogState[PlaceT]) -> DataLossError | None:
-    """What is gone of the log that `start` was taken from, or None when all from `start` on may still be there."""
+    """The loss in the log that `start` belongs to, or None when everything from `start` on may still be there."""
     log, unit = f"{state.kind} {state.place}", state.unit
     if start.created != state.created:
         return DataLossError(
@@ -108,7 +110,7 @@ def loss(start: Offset[PlaceT], state: LogState[PlaceT]) -> DataLossError | None
             value=start.next,
             hint=_RESTART,
         )
-    if start.next > max(state.end, 1):  # an empty partition does not tell whether offset 0 was ever given out
+    if start.next > max(state.end, 1):  # an empty partition does not show whether offset 0 was ever assigned
         return DataLossError(
             f"{log} ends at {unit} {state.end - 1}, before the reader's position {start.next}: it was purged, or "
             "restored from an older state",
@@ -125,7 +127,7 @@ def loss(start: Offset[PlaceT], state: LogState[PlaceT]) -> DataLossError | None
 
 
 def report(problem: DataLossError | None, fail: bool) -> None:
-    """Raise a loss, or log it where `failOnDataLoss` is off."""
+    """Raise a loss, or log it if `failOnDataLoss` is off."""
     if problem is None:
         return
     if fail:
@@ -134,14 +136,14 @@ def report(problem: DataLossError | None, fail: bool) -> None:
 
 
 def accepted(start: Offset[PlaceT], state: LogState[PlaceT], fail: bool) -> Offset[PlaceT]:
-    """`start`, or where to go on when part of the log is gone. Raises DataLossError where that is not accepted."""
+    """`start`, or where to continue when part of the log is lost. Raises DataLossError if losses are not accepted."""
     problem = loss(start, state)
     report(problem, fail)
     return start if problem is None else resumed(start, state)
 
 
 def resumed(start: Offset[PlaceT], state: LogState[PlaceT]) -> Offset[PlaceT]:
-    """Where to go on after a loss that is accepted."""
+    """Where to continue after an accepted loss."""
     if start.created == state.created and start.next <= state.end:
         return state.at(max(start.next, state.first))
     return state.at(state.first)
@@ -152,8 +154,9 @@ def span(
 ) -> tuple[int, int] | None:
     """What is left to read of the batch from `begin` to `stop`, as (start, end); None for nothing.
 
-    `start` is where reading goes on from `begin` by `accepted`. A batch that was planned before its log was made anew, or
-    lost its end, has nothing left there: the next batch begins at the first message, and must not find it read.
+    `start` is where reading continues from `begin` according to `accepted`. If the log was recreated, or lost its end,
+    after the batch was planned, nothing is left of it: the next batch begins at the first message, which must not have been
+    read.
     """
     if stop.created != state.created:
         return None

@@ -1,7 +1,7 @@
 """The options that `format("nats")` and `format("iggy")` share for reading, as checked values.
 
-What is read is given as in Spark's Kafka source: one word, number or time for all, or a JSON object with a position for
-each. Each source has a parser of its own for the JSON object, which names streams or partitions.
+Positions are given as in Spark's Kafka source: one word, number or time for all, or a JSON object with a position for each.
+Each source has its own parser for the JSON object, which names streams or partitions.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -14,7 +14,7 @@ from headwater.spark.option_values import count, instant, one_of, parsed, second
 
 Edge = Literal["earliest", "latest"]
 Position = Edge | int | datetime
-Positions = Position | dict[Hashable, Position]  # of all places alike, or of each by its name
+Positions = Position | dict[Hashable, Position]  # one for all places, or one for each by its name
 IncludeHeaders = Literal["map", "typed", "raw", "both", "none"]
 Decode = Literal["none", "cloudevents"]
 
@@ -39,7 +39,7 @@ READ_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Counts in messages, sizes in bytes, times in seconds; `ending` is the first not read."""
+    """Counts are in messages, sizes in bytes, times in seconds; `ending` is exclusive."""
 
     starting: Positions | None = None
     ending: Positions | None = None
@@ -77,10 +77,10 @@ def _of_one(positions: Positions | None, place: Hashable, default: Edge) -> Posi
 def parse_read_options(
     options: Mapping[str, str], headers: tuple[str, ...], fetch_batch: int, positions: Callable[[str], Positions]
 ) -> dict[str, Any]:
-    """The fields of `ReadOptions` by their names, from options with lower-cased names.
+    """The fields of `ReadOptions` by name, from options with lower-cased names.
 
-    `headers`: the choices of includeHeaders; `fetch_batch`: the default of fetchBatch; `positions`: reads startingOffsets
-    and endingOffsets. Raises ConfigError, naming the option, for one that is wrong.
+    `headers`: the choices of includeHeaders. `fetch_batch`: the default of fetchBatch. `positions`: the parser of
+    startingOffsets and endingOffsets. Raises ConfigError, naming the option, for an invalid one.
     """
     return {
         "starting": _edge(options, "starting", positions),
@@ -98,7 +98,7 @@ def parse_read_options(
 
 
 def _edge(options: Mapping[str, str], side: str, positions: Callable[[str], Positions]) -> Positions | None:
-    """Where to start or end: by offset or by time, not both."""
+    """Where to start or end: by offset or by time, but not both."""
     if f"{side}offsets" in options and f"{side}timestamp" in options:
         raise ConfigError(f"options {side}Offsets and {side}Timestamp exclude each other")
     moment = parsed(options, f"{side}Timestamp", instant, None)
@@ -106,7 +106,7 @@ def _edge(options: Mapping[str, str], side: str, positions: Callable[[str], Posi
 
 
 def position(text: str, smallest: int) -> Position:
-    """One position: a word, or a number of at least `smallest`. Raises ValueError."""
+    """Parse one position: a word, or a number of at least `smallest`. Raises ValueError."""
     if text in ("earliest", "latest"):
         return cast("Edge", text)
     if not (text.isascii() and text.isdigit()) or int(text) < smallest:

@@ -1,10 +1,10 @@
-"""The readers that Spark drives: what to read next (planner process), and reading it (worker processes).
+"""The readers driven by Spark: planning what to read (planner process), and reading it (worker processes).
 
-Spark pickles a reader once and runs `read` elsewhere, so readers hold options and nothing that is alive; what is alive
-(the planner's connection) is left out of the pickle and made where it is used.
+Spark pickles a reader once and runs `read` elsewhere, so readers hold options but no live resources; the planner's
+connection is left out of the pickle and made where it is used.
 
-The contract with Spark: offsets written to the checkpoint before a batch runs, and the same range given again after
-a restart, must mean the same rows. They do, because a range is sequences of a stream with a creation time.
+The contract with Spark: offsets are written to the checkpoint before a batch runs, and the same range after a restart must
+mean the same rows. It does, because a range consists of sequences of a stream with a creation time.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def read_batches(wanted: Range[str], options: SourceOptions, schema: StructType) -> "Iterator[pa.RecordBatch]":
-    """The rows of a range as record batches of exactly `schema`."""
+    """The rows of a range as record batches with exactly `schema`."""
     from headwater.spark.record_batches import record_batches  # workers need pyarrow.compute, planners do not
 
     taken = read_range(wanted, options.of(wanted.place))
@@ -40,15 +40,15 @@ def read_batches(wanted: Range[str], options: SourceOptions, schema: StructType)
 
 
 class JetStreamBatchReader(DataSourceReader):
-    """`spark.read`: the streams between two positions each, as they stand when the query is planned."""
+    """`spark.read`: the streams, each between two positions, as they are when the query is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
-    def partitions(self) -> list[InputPartition]:  # Spark insists on a list
+    def partitions(self) -> list[InputPartition]:  # Spark requires a list
         wholes = [self._range(self._options.of(stream)) for stream in self._options.streams]
-        # Spark puts a partition without a range in place of an empty list.
+        # For an empty list Spark would substitute a partition without a range.
         return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions) or wholes[:1]]
 
     def _range(self, options: SourceOptions) -> Range[str]:
@@ -67,7 +67,8 @@ class JetStreamBatchReader(DataSourceReader):
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`: the streams from a position on, micro-batch by micro-batch. Raises ConfigError for an end."""
+    """`spark.readStream`: the streams from a position on, one micro-batch at a time. Raises ConfigError if the options set
+    an end."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_endless(options)
@@ -99,7 +100,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return to_json(ends)
 
     def _look(self, given: list[Offset[str]]) -> None:
-        """Find out what has come, or wait a little for it: on one stream at a time, so that idling stays cheap."""
+        """Query new messages, or wait a little for some: on one stream at a time, so that idling stays cheap."""
         for tail, begin in zip(self._tails, given, strict=True):
             if tail.is_unknown(begin):
                 tail.observe()
@@ -130,7 +131,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return read_batches(partition.range, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: progress lives in the checkpoint, not on the server."""
+        """Nothing to do: progress is in the checkpoint, not on the server."""
 
     def stop(self) -> None:
         for tail in self._tails:

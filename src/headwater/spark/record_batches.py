@@ -1,4 +1,4 @@
-"""From taken columns to the record batches that Spark is given: the base columns, the events, and what is too large."""
+"""Convert taken columns to the record batches for Spark: base columns, event columns, and the limit on payload size."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def record_batches(
     taken: Iterable[Columns], stream: str, options: "SourceOptions", schema: "StructType"
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of exactly `schema`."""
+    """Record batches with exactly `schema`."""
     wire_schema = arrow_schema(schema)
     for columns in taken:
         made: dict[str, pa.Array] = {}
@@ -34,7 +34,7 @@ def record_batches(
 
 
 def without_large(data: pa.Array, limit: int, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """The payloads with null for those of more than `limit` bytes, and for those what there would have been."""
+    """The payloads, with null for those larger than `limit` bytes, and an error text for each of these."""
     sizes = pc.binary_length(data)
     too_large = pc.greater(sizes, limit)
     if not pc.any(too_large).as_py():

@@ -1,9 +1,8 @@
-"""Another attempt at a batch: reads what earlier ones stored, and publishes the rest.
+"""Another attempt at a batch: read what earlier attempts stored, and publish only the rest.
 
-A stream drops an id that it has seen within its duplicate window. An attempt that comes later than that, or whose rows
-have other places, is not protected by it; so what the streams hold since the first attempt began is read back, and each
-row is compared with it (`headwater.spark.stored_rows`). It costs a read of what was stored since then, and only in attempts
-after the first.
+A stream drops message ids that it has seen within its duplicate window. This does not cover an attempt that comes later, or
+whose rows are in different places; so everything stored since the first attempt began is read back, and each row is
+compared with it (`headwater.spark.stored_rows`). Only attempts after the first pay for this read.
 """
 
 import time
@@ -27,13 +26,14 @@ from headwater.spark.stored_rows import StoredRows
 from headwater.wire.columns import Text
 from headwater.wire.row_frames import Rows
 
-CLOCK_MARGIN = 60.0  # seconds by which clocks of driver and executors may differ; the servers' clocks are asked
+CLOCK_MARGIN = 60.0  # seconds that the clocks of driver and executors may differ by; the servers' clocks are read
 
 MSG_ID = NatsHeader.MSG_ID.value.encode()
 
 
 class Replay:
-    """Another attempt at one partition of a batch whose first attempt began at `since`. `job` begins its message ids."""
+    """Another attempt at one partition of a batch whose first attempt began at `since`, in seconds since 1970. `job` is the
+    prefix of its message ids."""
 
     def __init__(self, publisher: RowPublisher, options: SinkOptions, job: str, partition: int, since: float) -> None:
         self._publisher = publisher
@@ -46,9 +46,8 @@ class Replay:
         self._streams: set[str] = set()
 
     def left(self, batch: pa.RecordBatch, start: int) -> Rows | None:
-        """The rows of `batch`, whose first has the place `start`, that are not stored; None when all are.
-
-        Raises ConfigError for a row that is not the same again, and what reading the streams raises.
+        """The rows of `batch` that are not stored yet; None when all are. The first row of the batch has the place `start`.
+        Raises ConfigError for a row that differs from the stored one, and whatever reading the streams raises.
         """
         rows = rows_of(batch, self._options, self._prefix, start)
         subjects = values(rows.subjects) if rows.subjects is not None else []
@@ -70,11 +69,11 @@ class Replay:
         return rows_of(kept, self._options, b"", 0)._replace(ids=text_from(ids))
 
     def check_end(self, rows: int) -> None:
-        """After the last of `rows` rows. Raises ConfigError when an earlier attempt had more."""
+        """Call it after the last of `rows` rows. Raises ConfigError when an earlier attempt had more."""
         self._stored.check_end(self._partition, rows)
 
     def _look_into(self, subjects: set[bytes]) -> None:
-        """Read what the streams of these subjects hold, each once."""
+        """Read the streams of these subjects, each once."""
         new = subjects - self._subjects
         self._subjects |= new
         streams = {self._options.stream} if self._options.stream else self._streams_of(new)
@@ -99,7 +98,7 @@ class Replay:
             (stream,),
             self._options.server,
             include_headers="raw",
-            fail_on_data_loss=False,  # what the stream has dropped meanwhile is not there to be doubled
+            fail_on_data_loss=False,  # messages that the stream has dropped since cannot be duplicated
             read_timeout=self._options.write_timeout,
         )
         for columns in read_range(wanted, options):
@@ -112,7 +111,7 @@ class Replay:
                     self._stored.add(message_id, subject, payload)
 
     def _first(self, client: BlockingClient, stream: str) -> int:
-        """The first sequence that the batch may have stored, 0 for none: by the server's clock, where it shows it."""
+        """The first sequence that the batch may have stored, 0 for none, by the server's clock if it is known."""
         info = client.api(f"STREAM.INFO.{stream}")
         ahead = parse_time(str(info["ts"])) / 1e9 - time.time() if "ts" in info else 0.0
         return first_since(client, stream, datetime.fromtimestamp(self._since + ahead - CLOCK_MARGIN, UTC))

@@ -1,17 +1,17 @@
-"""Publishes the rows of one task, many at a time, until every one of them is taken: the executor's part of the sink.
+"""The executor's part of the sink: publish the rows of one task, many at a time, until all of them are acknowledged.
 
     rows ─▶ ops, in blocks ─▶ server        up to `window` rows (and `INFLIGHT_BYTES`) without an acknowledgement
       ▲                         │
       └── lost, or silent ◀─────┴─▶ acknowledgements by row number
 
-A batch is done when each of its rows is acknowledged. After a lost connection those that are not are published again;
-with message ids the stream drops the ones that it has already, without ids it may then have them twice. It gives up
-when no row was acknowledged for `writeTimeout`, or rows that are to be stored once were sent longer ago than the stream
-remembers their ids: a broker that restarts costs a job time and nothing else. An answer that
-refuses a row (a stream that is full, a limit) ends the task, with the server's words. What another subscriber to the subject
-answers is no acknowledgement.
+A batch is done when each of its rows is acknowledged. After a lost connection the unacknowledged rows are published again:
+with message ids the stream drops those that it already has, without ids it may store them twice. The publisher gives up
+when no row was acknowledged for `writeTimeout`, or when rows to be stored exactly once were first sent longer ago than the
+stream remembers their ids; so a broker restart only costs a job time. An answer that refuses a row (the stream is full, a
+limit is reached) ends the task with the server's error. A reply from another subscriber to the subject is not an
+acknowledgement.
 
-To core NATS nothing is acknowledged; there the PONG to a PING behind the last row shows that the server has read all.
+Core NATS acknowledges nothing; there the PONG to a PING after the last row shows that the server has read all rows.
 """
 
 import time
@@ -38,15 +38,16 @@ from headwater.spark.sink_options import SinkOptions
 from headwater.wire.row_frames import AckCounter, RowFrames, Rows
 from headwater.wire.server_ops import ServerOpParser
 
-BLOCK_ROWS = 500  # rows written before the socket is looked at
+BLOCK_ROWS = 500  # rows written before the socket is polled
 BLOCK_BYTES = 256 << 10
-INFLIGHT_BYTES = 16 << 20  # nats-server refuses more than 128 MiB that wait to be stored
-ACK_SECONDS = 5.0  # without a word from the server, after which the connection is given up
+INFLIGHT_BYTES = 16 << 20  # nats-server refuses more than 128 MiB waiting to be stored
+ACK_SECONDS = 5.0  # without data from the server, after which the connection is given up
 
 
 @dataclass(slots=True)
 class Published:
-    """What a task has done: rows that are stored or sent, and how many of them the stream had already."""
+    """The result of a task: rows stored or sent, how many of them the stream already had, and the streams that
+    acknowledged."""
 
     rows: int = 0
     duplicates: int = 0
@@ -60,7 +61,7 @@ CheckDuplicates = Callable[[BlockingClient, Rows, list[tuple[int, bytes]]], None
 
 
 class RowPublisher:
-    """One task's publisher. `check_stream` is called with each stream that acknowledges, once its first rows are in;
+    """One task's publisher. `check_stream` is called for each acknowledging stream after its first acknowledgements;
     `check_duplicates` with the rows that a stream dropped as duplicates."""
 
     def __init__(
@@ -76,11 +77,11 @@ class RowPublisher:
         self._client: BlockingClient | None = None
 
     def publish(self, rows: Rows) -> None:
-        """Publish all of `rows`, which are in order as far as nothing goes wrong.
+        """Publish all of `rows`; they are stored in order unless a connection is lost.
 
         Raises SubjectError, HeaderError or PayloadTooLarge for a row that cannot be sent, JetStreamError for one that is
-        refused, AuthorizationError for one that is not allowed, and the last TransportError, RequestTimeout or
-        NoResponders when the server stays away.
+        refused, AuthorizationError for one that is not permitted, and the last TransportError, RequestTimeout or
+        NoResponders when the server stays unavailable.
         """
         counter = AckCounter(0, b"", rows.rows)
         attempt = self._store if self._options.target == "jetstream" else self._send
@@ -109,14 +110,13 @@ class RowPublisher:
         self.done.duplicates += len(counter.duplicates)
 
     def _may_be_forgotten(self, begun: float) -> bool:
-        """Whether the stream may have forgotten ids of rows that were first sent at `begun`: then they are not published
-        again here, but by another attempt at the task, which reads back what is stored."""
+        """Whether the stream may have forgotten the ids of rows first sent at `begun`. Such rows are not published again
+        here, but by another attempt at the task, which first reads what is stored."""
         return self._check_stream is not None and time.monotonic() - begun > self._options.min_duplicate_window
 
     def ask(self, question: Callable[[BlockingClient], T]) -> T:
-        """The answer to a request, repeated on a new connection while the server stays away, for `writeTimeout`.
-
-        Raises what the question refuses, and the last TransportError or RequestTimeout.
+        """The answer to a request, repeated on a new connection for up to `writeTimeout` while the server is unavailable.
+        Raises what `question` raises for a refusal, and the last TransportError or RequestTimeout.
         """
         persistence = Persistence(self._options.write_timeout, "sink_asks_again")
         while True:
@@ -130,26 +130,26 @@ class RowPublisher:
                 raise
 
     def finish(self) -> Published:
-        """Keep the connection for the next task."""
+        """Keep the connection for the next task, and return the result."""
         if self._client is not None:
             connections.give_back(self._options.server, self._client)
             self._client = None
         return self.done
 
     def close(self) -> None:
-        """Give up the connection: what is still to come on it would meet the wrong reader."""
+        """Close the connection: data still on its way must not reach the next reader."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
     def client(self, *, fresh: bool = False) -> BlockingClient:
-        """The connection, made where there is none."""
+        """The connection, established if necessary."""
         if self._client is None:
             self._client = connections.take(self._options.server, self._options.write_timeout, fresh=fresh)
         return self._client
 
     def _store(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
-        """Publish what is not acknowledged yet, and wait until it is."""
+        """Publish all unacknowledged rows, and wait until they are acknowledged."""
         sid, inbox = client.subscribe(tokens=True)
         prefix = f"{inbox}.".encode()
         counter.listen(sid, prefix)
@@ -157,7 +157,7 @@ class RowPublisher:
         parser = ServerOpParser(counter)
         most = inflight(rows, self._options.window)
         waiting, row = 0, 0
-        filling = True  # up to `most`, then wait until half of them are acknowledged: no op in a segment of its own
+        filling = True  # up to `most`, then wait until half are acknowledged: fewer, larger TCP segments
         heard = time.monotonic()
         while counter.count < rows.rows:
             before = counter.count
@@ -184,7 +184,7 @@ class RowPublisher:
         client.unsubscribe(sid)
 
     def _send(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
-        """Publish all, and wait until the server has read it."""
+        """Publish all rows, and wait until the server has read them."""
         frames = RowFrames(client.output, rows, b"", client.info.max_payload)
         parser = ServerOpParser(counter)
         for row in range(rows.rows):
@@ -217,14 +217,14 @@ class RowPublisher:
 
 
 def elsewhere(counter: AckCounter) -> str:
-    """What to say of an answer that came from no stream."""
+    """A suffix for the error message when a reply did not come from a stream."""
     if not counter.foreign:
         return ""
     return f"; what answered {counter.foreign[:80]!r} is no stream but another subscriber to the subject"
 
 
 def inflight(rows: Rows, window: int) -> int:
-    """How many rows may wait for their acknowledgement: `window`, fewer when they are large, at least one."""
+    """The number of rows that may await acknowledgement: `window`, fewer when they are large, but at least one."""
     if rows.payloads is None or not rows.rows:
         return window
     mean = max(1, (rows.payloads.offsets[-1] - rows.payloads.offsets[0]) // rows.rows)
@@ -237,7 +237,7 @@ def raise_refusal(counter: AckCounter) -> None:
         raise TransportError(f"the server broke the protocol: {counter.violation}") from counter.violation
     if counter.errors:
         said = server_error(counter.errors[0])
-        # What is not about our rights is about this connection: a shutdown, a stale connection, a slow consumer.
+        # Errors other than permissions concern this connection: a shutdown, a stale connection, a slow consumer.
         raise said if isinstance(said, AuthorizationError) else TransportError(str(said))
     if counter.refused:
         row, answer = counter.refused[0]

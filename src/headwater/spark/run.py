@@ -1,11 +1,11 @@
-"""One run of the pipeline: all that a stream holds, from where the last run ended, into tables.
+"""One run of the pipeline: everything in a stream since the end of the last run, into tables.
 
-Exactly once rests on three things. Spark writes the range of a batch into the checkpoint before the batch runs; the
-source gives the same rows for the same range; and a batch is written to the tables under its number, replacing what a
-killed run left of it. Gold is computed from silver as a whole, after the last batch.
+Exactly once rests on three facts. Spark writes the range of a batch into the checkpoint before the batch runs; the source
+gives the same rows for the same range; and a batch is written to the tables under its number, replacing the remains of a
+killed run. Gold is computed from the whole of silver, after the last batch.
 
-The tables and the checkpoint belong together, and lie together in `out_dir`. Tables without their checkpoint would get
-every event a second time under the same numbers, so that is refused.
+The tables and the checkpoint belong together, and are both in `out_dir`. Tables without their checkpoint would get every
+event a second time under the same numbers, so that is refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,8 +32,8 @@ BATCH_TABLES: dict[str, Callable[["DataFrame", str], "DataFrame"]] = {
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A step is done: `rows` went into `table` in batch `batch_id` (-1 for gold); `through` is the row count of all
-    batches of this run so far in that table."""
+    """A completed step: `rows` were written to `table` in batch `batch_id` (-1 for gold); `through` is the number of rows
+    of all batches of this run so far in that table."""
 
     table: str
     batch_id: int
@@ -43,7 +43,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class PipelineCounts:
-    """Rows in each table after a run, and of bronze and silver the distinct messages and events among them."""
+    """Rows in each table after a run, and the distinct messages in bronze and events in silver."""
 
     bronze: int
     bronze_distinct: int
@@ -63,12 +63,13 @@ def run_available_now(
     options: Mapping[str, str] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> PipelineCounts:
-    """Take everything that `stream` holds now into `out_dir`, and end.
+    """Read everything that `stream` holds now into `out_dir`, and end.
 
-    `max_offsets_per_trigger` bounds a micro-batch (all in one when None); `options` are further options of the source
-    (credentials, subjects, ...). `progress` is called, from another thread, after each table of each batch.
-    Raises ConfigError for tables without their checkpoint, EnvironmentProblem when another job holds the directory,
-    and what Spark raises when the query fails.
+    `max_offsets_per_trigger` bounds a micro-batch, in messages (None: all in one); `options` are further options of the
+    source (credentials, subjects, ...). `progress` is called, from another thread, after each table of each batch.
+
+    Raises ConfigError for tables without their checkpoint, EnvironmentProblem when another job holds the directory, and
+    what Spark raises when the query fails.
     """
     tables = Tables(Path(out_dir))
     report = progress or (lambda _: None)
@@ -83,7 +84,7 @@ def run_available_now(
 
 
 def require_checkpoint(tables: Tables) -> None:
-    """Raise ConfigError for tables without the checkpoint that says how far they go."""
+    """Raise ConfigError for tables without the checkpoint that records how far they go."""
     if not tables.path("checkpoint").exists() and any(tables.path(name).exists() for name in BATCH_TABLES):
         raise ConfigError(
             f"{tables.root} has tables but no checkpoint, and every event would come twice",
@@ -100,8 +101,8 @@ def writing(
     before: Callable[[int], None] = lambda batch_id: None,
     kind: str = "nats",
 ) -> "DataStreamWriter":
-    """The query from the source of format `kind` into bronze, silver and rejects, not started yet. `before` is
-    called with each batch before anything of it is written; what it raises ends the query there."""
+    """The query from the source of format `kind` into bronze, silver and rejects, not started yet. `before` is called
+    before anything of a batch is written; an exception from it ends the query there."""
     reader = spark.readStream.format(kind)
     if not any(name.lower() in ("startingtimestamp", "delivery") for name in source):
         reader = reader.option("startingOffsets", "earliest")
@@ -109,7 +110,7 @@ def writing(
 
     def write(batch: "DataFrame", batch_id: int) -> None:
         before(batch_id)
-        batch.persist()  # one read of the stream for three tables
+        batch.persist()  # so that the stream is read once for three tables
         try:
             for name, transform in BATCH_TABLES.items():
                 rows = tables.write_batch(name, batch_id, transform(batch, kind))
@@ -123,7 +124,7 @@ def writing(
 
 
 def refresh_gold(spark: "SparkSession", tables: Tables, report: Callable[[Progress], None]) -> None:
-    """Compute gold anew from all of silver, if there is any."""
+    """Compute gold again from all of silver, if silver has rows."""
     if tables.count("silver"):
         rows = tables.replace("gold", gold(spark.read.parquet(str(tables.path("silver")))))
         report(Progress("gold", -1, rows, rows))
@@ -132,7 +133,7 @@ def refresh_gold(spark: "SparkSession", tables: Tables, report: Callable[[Progre
 def count_tables(spark: "SparkSession", tables: Tables, kind: str = "nats") -> PipelineCounts:
     distinct = {"bronze": 0, "silver": 0}
     if tables.count("bronze"):
-        # One query for both: on small tables Spark's fixed cost per query is all there is.
+        # One query for both: on small tables Spark's fixed cost per query dominates.
         messages = spark.read.parquet(str(tables.path("bronze"))).agg(F.count_distinct(*KEYS[kind]).alias("bronze"))
         events = spark.read.parquet(str(tables.path("silver"))).agg(F.count_distinct("source", "id").alias("silver"))
         (row,) = messages.crossJoin(events).collect()

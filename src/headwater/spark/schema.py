@@ -1,7 +1,7 @@
-"""The columns of `format("nats")`, as the options ask for them. ADR 0008 gives the reasons.
+"""The columns of `format("nats")` for the given options. ADR 0008 gives the reasons.
 
-Spark cannot prune columns of a Python source, so what is not wanted must not be in the schema: `includeHeaders`,
-`includeTimestampNs` and `decode` decide.
+Spark cannot prune columns of a Python source, so unwanted columns must not be in the schema: `includeHeaders`,
+`includeTimestampNs` and `decode` select them.
 """
 
 from typing import Protocol
@@ -39,7 +39,7 @@ EVENT_FIELDS = (
 
 
 def source_schema(options: SourceOptions) -> StructType:
-    """The schema that a read with these options has; column order is part of it."""
+    """The schema of a read with these options; the order of columns is part of it."""
     fields = [
         StructField("stream", StringType(), nullable=False),
         StructField("subject", StringType(), nullable=False),
@@ -52,7 +52,7 @@ def source_schema(options: SourceOptions) -> StructType:
 
 
 class MessageOptions(Protocol):
-    """The options by which both sources choose their columns."""
+    """The options with which both sources select their columns."""
 
     @property
     def wants_map(self) -> bool: ...
@@ -65,7 +65,7 @@ class MessageOptions(Protocol):
 
 
 def message_fields(options: MessageOptions, *typed: StructField) -> list[StructField]:
-    """The columns of a message itself: headers (with those of `typed` in between), data, and the event in it."""
+    """The columns of the message itself: headers (followed by those in `typed`), data, and the event in it."""
     fields: list[StructField] = []
     if options.wants_map:
         fields += [StructField("headers", HEADERS_TYPE), StructField("header_error", StringType())]

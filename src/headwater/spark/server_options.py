@@ -1,9 +1,9 @@
-"""Whom to connect to, and as whom: the options that source and sink share, with the client's meaning.
+"""The servers and credentials to connect with: options shared by source and sink, with the same meaning as in the client.
 
-Spark writes options into plans, event logs and checkpoints. So a secret is never an option but a reference to one
-(`env:NAME` or `file:PATH`), or the path of a file (`creds`, `tlsKey`), or the name of a NATS context; all of them are
-resolved in the process that connects, and must be there on every machine that runs a worker. Half a secret is still a
-secret: no message of this module quotes the value of `password`, `token` or `nkey`.
+Spark writes options into plans, event logs and checkpoints. So an option never contains a secret, only a reference to one
+(`env:NAME` or `file:PATH`), the path of a file (`creds`, `tlsKey`), or the name of a NATS context. All of them are resolved
+in the process that connects, and must exist on every machine that runs a worker. As even part of a secret is sensitive, no
+message of this module quotes the value of `password`, `token` or `nkey`.
 """
 
 import os
@@ -43,8 +43,9 @@ SECRETS = ("password", "token", "nkey")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """As the options say; `password`, `token` and `nkey` are references, `creds` and the TLS files are paths. `api`: the
-    prefix of JetStream's API, `$JS.hub.API` in the domain hub, or what an account imports it as; empty: the context's."""
+    """The options as given: `password`, `token` and `nkey` are references, `creds` and the TLS files are paths. `api`: the
+    prefix of JetStream's API, such as `$JS.hub.API` for the domain hub, or the subject under which an account imports it;
+    empty: the context's."""
 
     servers: tuple[str, ...] = DEFAULT_SERVERS
     context: str = ""
@@ -62,7 +63,7 @@ class ServerOptions:
     api: str = ""
 
     def api_prefix(self) -> str:
-        """The prefix of JetStream's API. Raises ConfigError for a context that is not there."""
+        """The prefix of JetStream's API. Raises ConfigError for a context that does not exist."""
         if self.api or not self.context:
             return self.api or API
         from headwater.client.contexts import read_context
@@ -70,7 +71,7 @@ class ServerOptions:
         return read_context(self.context, os.environ).api_prefix()
 
     def client_options(self, name: str, timeout: float) -> "ClientOptions":
-        """The client's options, secrets included: not to be shown. Raises ConfigError for a reference that leads nowhere."""
+        """The client's options, including secrets: not to be displayed. Raises ConfigError for an unresolvable reference."""
         from headwater.client.contexts import find_options
         from headwater.client.options import ConnectArguments
 
@@ -94,7 +95,7 @@ class ServerOptions:
 
 
 def parse_server_options(options: Mapping[str, str]) -> ServerOptions:
-    """From lower-cased options. Raises ConfigError, naming the option."""
+    """Parse lower-cased options. Raises ConfigError, naming the option."""
     context = options.get("context", "").strip()
     default: tuple[str, ...] = () if context else DEFAULT_SERVERS
     servers = parsed(options, "servers", _servers, default)
@@ -121,7 +122,7 @@ def parse_server_options(options: Mapping[str, str]) -> ServerOptions:
 
 
 def resolve(reference: str, name: str) -> str:
-    """The secret behind `env:NAME` or `file:PATH`; empty for no reference. Raises ConfigError, without the secret."""
+    """The secret behind `env:NAME` or `file:PATH`; empty without a reference. Raises ConfigError, without the secret."""
     kind, _, target = reference.partition(":")
     if kind == "env":
         if target not in os.environ:

@@ -1,10 +1,10 @@
 """A Spark session that works on the first try, on one machine or against a master.
 
-Four things go wrong without help, and one is slow: no usable Java (`headwater.spark.java`); workers that run another
-Python than the driver and lack pyarrow there (`PYSPARK_PYTHON`); a host name that does not resolve to loopback
-(`SPARK_LOCAL_IP`, `spark.driver.host`); planner and worker processes that cannot import the data source, because the
-driver found it through `sys.path` and they look at `PYTHONPATH`; and the start of each of those processes
-(`headwater.spark.home`). `session` settles all five before the JVM starts.
+Without help four things fail, and one is slow: no usable Java (`headwater.spark.java`); workers that run another Python
+than the driver and lack pyarrow there (`PYSPARK_PYTHON`); a host name that does not resolve to loopback (`SPARK_LOCAL_IP`,
+`spark.driver.host`); planner and worker processes that cannot import the data source, because the driver found it through
+`sys.path` and they use `PYTHONPATH`; and the start of each of those processes (`headwater.spark.home`). `session` fixes all
+five before the JVM starts.
 """
 
 import importlib.util
@@ -37,7 +37,8 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = {level}
 """
 
-# Measured on a run of the pipeline over 3,000 events: half the CPU time of the JVM. A job of minutes would lose by it.
+# Measured on a run of the pipeline over 3,000 events: half the CPU time of the JVM. A job of minutes would be slower with
+# it.
 BRIEF_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 BRIEF_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
@@ -45,7 +46,7 @@ BRIEF_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
 }
 
-MINIMUM_PYSPARK = (4, 2)  # admission control and AvailableNow for Python sources
+MINIMUM_PYSPARK = (4, 2)  # for admission control and AvailableNow in Python sources
 
 
 def session(
@@ -56,14 +57,15 @@ def session(
     brief: bool = False,
     log_level: str = "ERROR",
 ) -> "SparkSession":
-    """The Spark session of this process, made if there is none.
+    """The Spark session of this process, created if necessary.
 
-    `config` is laid over our settings: loopback addresses, no web UI, UTC, Unix sockets to Python workers (40 ms less a
-    micro-batch), one shuffle partition per core up to 8 (Spark's 200 are for clusters). `brief` is for jobs of seconds
-    rather than minutes: less compiling, in the JVM and in Spark. Any thread may write (`headwater.spark.threads`). The
-    environment of this process is changed: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a local
-    master `SPARK_HOME` where it is not set.
-    Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are missing or too old.
+    `config` overrides our settings: loopback addresses, no web UI, UTC, Unix sockets to Python workers (saves 40 ms per
+    micro-batch), one shuffle partition per core up to 8 (Spark's default of 200 is for clusters). `brief` is for jobs of
+    seconds rather than minutes: less compiling, in the JVM and in Spark. Any thread may write (`headwater.spark.threads`).
+    This changes the environment of the process: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a
+    local master `SPARK_HOME` if it is not set.
+
+    Raises EnvironmentProblem, with a hint, when Java, pyspark or pyarrow are missing or too old.
     """
     require_pyspark()
     local = master.startswith("local")
@@ -98,12 +100,12 @@ def require_pyspark() -> None:
 
 
 def version_of(text: str) -> tuple[int, ...]:
-    """Major and minor number of a version."""
+    """The major and minor number of a version."""
     return tuple(int(part) for part in text.split(".")[:2])
 
 
 def prepare_environment(*, local: bool) -> None:
-    """Set what the JVM and the Python processes that it starts take from the environment."""
+    """Set the environment variables for the JVM and the Python processes that it starts."""
     os.environ["JAVA_HOME"] = str(java_home())
     python = str(worker_python(Path(sys.executable), cache_directory(os.environ)))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
@@ -112,7 +114,7 @@ def prepare_environment(*, local: bool) -> None:
         import pyspark
 
         os.environ["SPARK_HOME"] = str(spark_home(Path(pyspark.__file__).parent, cache_directory(os.environ)))
-    # Links are not followed: a tree of compiled modules may be links to the sources beside its own.
+    # Links are not followed, because a tree of compiled modules may consist of links to the sources.
     home = str(Path(headwater.__file__).absolute().parents[1])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if home not in paths:
@@ -120,7 +122,8 @@ def prepare_environment(*, local: bool) -> None:
 
 
 def settings(*, brief: bool, log_level: str, local: bool = True) -> dict[str, str]:
-    """Our defaults; every one may be overridden. A log configuration of our own keeps the JVM from starting at WARN."""
+    """Our default settings, all of which may be overridden. A log configuration of our own keeps the JVM from starting at
+    WARN."""
     logging = keep(
         cache_directory(os.environ) / "spark" / f"log4j2-{log_level.lower()}.properties",
         LOGGING.format(level=log_level.lower()),
@@ -133,7 +136,8 @@ def settings(*, brief: bool, log_level: str, local: bool = True) -> dict[str, st
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Over TCP each Python task waits 40 ms for its input: Spark writes it in two pieces, Nagle's algorithm holds the
-        # second until the first is acknowledged, and the worker's kernel delays that. A Unix socket has neither.
+        # second until the first is acknowledged, and the worker's kernel delays the acknowledgement. A Unix socket has
+        # neither delay.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(min(os.cpu_count() or 1, 8)),

@@ -1,16 +1,16 @@
-"""`df.write.format("nats")` and `writeStream.format("nats")`: record batches in, messages out.
+"""`df.write.format("nats")` and `writeStream.format("nats")`: publish record batches as messages.
 
 Spark pickles a writer where the query is planned and calls `write` for each task on an executor; `commit` and `abort` run
-where it was planned. A message that is acknowledged is stored, so there is nothing left to commit, and nothing that an
-abort could take back: what makes a second attempt harmless are the message ids.
+where it was planned. An acknowledged message is stored, so there is nothing left to commit, and nothing that an abort could
+undo. Message ids make a second attempt harmless:
 
-    streaming   <query>/<batch>/<partition>/<row>      the query's id lies in its checkpoint, and survives restarts
+    streaming   <query>/<batch>/<partition>/<row>      the query's id is in its checkpoint, and survives restarts
     batch       <random>/<partition>/<row>             the same for every attempt of a task of this job; refused in
                                                        foreachBatch, where the same rows may come in a second job
 
-An attempt after the first reads back what the earlier ones stored and publishes the rest (`headwater.spark.replay`), however
-late it comes. Whether a batch was begun before is recorded beside the checkpoint (`headwater.spark.attempts`); where it
-cannot be, `sink_checks` looks for what is too late at the end of the stream.
+Every attempt after the first reads back what the earlier ones stored and publishes the rest (`headwater.spark.replay`),
+however late it runs. Whether a batch was begun before is recorded beside the checkpoint (`headwater.spark.attempts`); if
+that is impossible, `sink_checks` examines the end of the stream for messages that are too old.
 """
 
 import logging
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 class Written(WriterCommitMessage):
-    """What one task did."""
+    """The result of one task."""
 
     def __init__(self, done: Published) -> None:
         self.rows = done.rows
@@ -57,8 +57,8 @@ class Written(WriterCommitMessage):
 def write_partition(
     batches: "Iterator[pa.RecordBatch]", options: SinkOptions, job: str, attempt: Attempt | None
 ) -> Written:
-    """Publish the rows of one task. `job` begins the message ids; `attempt`: at the whole of them, None where there is no
-    record of earlier ones."""
+    """Publish the rows of one task. `job` is the prefix of the message ids. `attempt` describes the attempt at the whole
+    job; None when no earlier attempts are recorded."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -99,9 +99,8 @@ def write_partition(
 
 
 def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) -> SinkOptions:
-    """The options, and what can be checked before a row is there: columns, and the stream, if it is named.
-
-    Spark hands over its own options of a streaming query as well.
+    """The options, after all checks that need no row: the columns, and the stream if it is named. Spark's own options of a
+    streaming query are removed. Raises ConfigError.
     """
     options = parse_sink_options({name: value for name, value in given.items() if name.lower() not in SPARKS_OWN})
     check_columns(schema, options)
@@ -112,7 +111,7 @@ def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) ->
 
 
 def check_before(options: SinkOptions) -> None:
-    """Raises ConfigError for a named stream that does not remember long enough."""
+    """Raises ConfigError when the named stream does not remember message ids long enough."""
     if not options.stream or not options.exactly_once:
         return
     publisher = RowPublisher(options)
@@ -123,8 +122,8 @@ def check_before(options: SinkOptions) -> None:
 
 
 def check_repeatable() -> None:
-    """Raise ConfigError in a task of `foreachBatch`: Spark calls that again with the same rows after a failure, as a job of
-    its own, with other ids."""
+    """Raise ConfigError in a task of `foreachBatch`: after a failure Spark calls that again with the same rows as another
+    job, with different ids."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -137,7 +136,7 @@ def check_repeatable() -> None:
 
 
 class BatchSink(DataSourceArrowWriter):
-    """`df.write`. `has_ids`: rows bring ids of their own."""
+    """`df.write`. `has_ids`: the rows have ids of their own."""
 
     def __init__(self, options: SinkOptions, has_ids: bool) -> None:
         self._options = options
@@ -158,7 +157,7 @@ class BatchSink(DataSourceArrowWriter):
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """`df.writeStream`. Spark makes one for each micro-batch; `attempt` is the record of that one."""
+    """`df.writeStream`. Spark makes one for each micro-batch; `attempt` is the record of that batch."""
 
     def __init__(self, options: SinkOptions, attempt: Attempt | None = None) -> None:
         self._options = options

@@ -1,16 +1,16 @@
-"""What exactly once on JetStream rests on, looked up rather than hoped for.
+"""Check the conditions on which exactly-once delivery to JetStream depends.
 
 A stream drops a message whose `Nats-Msg-Id` it has seen within its `duplicate_window`. So publishing again, after a lost
 connection, a failed task or a killed query, stores nothing twice on three conditions:
 
-1. The window is long enough: at least `minDuplicateWindow`, or the job does not start.
-2. Nobody comes back later than that. A restarted query finds messages of its unfinished batch at the end of the stream;
-   when they are older than the window, the stream has forgotten their ids, and the query stops instead of doubling them.
-3. Row i is the same row again. Ids that the sink makes are places (query, batch, partition, row), which a source gives back
-   in order, and a shuffle may not. A row that the stream drops as a duplicate is read back and compared; another one in its
-   place stops the query. Rows with a `msg_id` or an event's source and id need no order.
+1. The window is long enough: at least `minDuplicateWindow`, or the job does not start. 2. No attempt comes later than that.
+A restarted query finds messages of its unfinished batch at the end of the stream; when
+   they are older than the window, the stream has forgotten their ids, and the query stops instead of duplicating them.
+3. Row i is the same row again. Ids made by the sink are places (query, batch, partition, row), which a source reproduces in
+   order, but a shuffle may not. A row that the stream drops as a duplicate is read back and compared; a different row in
+   its place stops the query. Rows with a `msg_id` or an event's source and id need no order.
 
-Each condition that fails is a ConfigError that names the way out. At-least-once delivery looks at none of them.
+A violated condition is a ConfigError with a hint. At-least-once delivery checks none of them.
 """
 
 import base64
@@ -31,14 +31,14 @@ from headwater.wire.row_frames import Rows
 
 logger = logging.getLogger(__name__)
 
-REMEMBERED_SECONDS = 60.0  # for which this process does not check a stream again that was found fit
+REMEMBERED_SECONDS = 60.0  # during which this process does not check a suitable stream again
 NO_MESSAGE = 10037  # err_code
 
 _fit: dict[tuple[SinkOptions, str], float] = {}
 
 
 def check_window(client: BlockingClient, stream: str, options: SinkOptions) -> None:
-    """Condition 1. Raises ConfigError, and JetStreamError when there is no such stream."""
+    """Condition 1. Raises ConfigError, and JetStreamError when the stream does not exist."""
     key = options, stream
     if time.monotonic() - _fit.get(key, -REMEMBERED_SECONDS) < REMEMBERED_SECONDS:
         return
@@ -56,7 +56,8 @@ def check_window(client: BlockingClient, stream: str, options: SinkOptions) -> N
 
 
 def target_stream(client: BlockingClient, options: SinkOptions) -> str:
-    """The stream that rows go to: the named one, or that of the one subject; "" where that is not known beforehand."""
+    """The stream that receives the rows: the named one, or that of the single subject; "" when it is not known in
+    advance."""
     if options.stream or not options.subject:
         return options.stream
     names = client.api("STREAM.NAMES", {"subject": options.subject}).get("streams") or [""]
@@ -85,7 +86,7 @@ def check_return(client: BlockingClient, stream: str, prefix: bytes) -> None:
 
 
 def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, bytes]]) -> None:
-    """Condition 3, for rows whose ids are places. Raises ConfigError for a row that is another one than is stored."""
+    """Condition 3, for rows whose ids are places. Raises ConfigError for a row that differs from the stored one."""
     if rows.ids is not None:
         return
     for row, answer in duplicates:
@@ -93,7 +94,7 @@ def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, 
         try:
             stored = _stored(client, str(said["stream"]), int(said["seq"]))
         except RequestTimeout:
-            return  # nor would it answer for the others
+            return  # the server would not answer for the other rows, either
         if stored is None:
             continue
         subject = _value(rows.subjects, row) or rows.subject
@@ -108,7 +109,7 @@ def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, 
 
 
 def _stored(client: BlockingClient, stream: str, sequence: int) -> dict[str, Any] | None:
-    """A message of a stream; None when it is not there. Raises RequestTimeout, as when the user may not read it."""
+    """A message of a stream; None when it does not exist. Raises RequestTimeout, also when the user may not read it."""
     if sequence < 1:
         return None
     try:
@@ -117,14 +118,14 @@ def _stored(client: BlockingClient, stream: str, sequence: int) -> dict[str, Any
     except JetStreamError as error:
         if error.err_code != NO_MESSAGE:
             raise
-    except RequestTimeout:  # what a server does when we may not ask
+    except RequestTimeout:  # the server does not answer a request that is not permitted
         logger.warning("sink_cannot_read_back stream=%s: is $JS.API.STREAM.MSG.GET allowed?", stream)
         raise
     return None
 
 
 def _age(info: dict[str, Any], message: dict[str, Any]) -> float:
-    """Seconds since a message was stored, by the server's clock where it shows it."""
+    """Seconds since a message was stored, by the server's clock if it is known."""
     now = _time(info["ts"]) if "ts" in info else datetime.now(UTC)
     return (now - _time(message["time"])).total_seconds()
 
@@ -135,7 +136,7 @@ def _id_of(message: dict[str, Any]) -> bytes:
 
 
 def _time(text: str) -> datetime:
-    """RFC 3339 with up to nine digits of a second."""
+    """Parse RFC 3339 with up to nine fraction digits."""
     head, _, tail = text.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{head}.{tail[:6]:0<6}+00:00")
 

@@ -1,7 +1,7 @@
-"""The options of `df.write.format("nats")` and its streaming twin, and the columns that they take.
+"""The options of `df.write.format("nats")` and `writeStream.format("nats")`, and the columns that they accept.
 
-A column that is none of `COLUMNS` is refused rather than passed over: a `header` that should have been `headers` would
-else be lost without a word.
+A column that is not in `COLUMNS` is refused rather than ignored: a `header` that should have been `headers` would otherwise
+be lost silently.
 """
 
 import difflib
@@ -22,7 +22,7 @@ Target = Literal["jetstream", "core"]
 Delivery = Literal["exactly-once", "at-least-once"]
 Encode = Literal["binary", "structured"]
 
-WINDOW = 2_000  # publishes without an acknowledgement; more does not make nats-server faster
+WINDOW = 2_000  # unacknowledged publishes; more does not make nats-server faster
 WRITE_TIMEOUT = 30.0  # seconds
 DUPLICATE_WINDOW = 120.0  # seconds, JetStream's default
 
@@ -42,7 +42,7 @@ COLUMNS = ("subject", "data", "headers", "msg_id", "event")
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """`subject` serves rows that bring none; times in seconds."""
+    """`subject` is for rows that have none; times are in seconds."""
 
     server: ServerOptions
     subject: str = ""
@@ -60,7 +60,7 @@ class SinkOptions:
 
 
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """Raises ConfigError, naming the option, for one that is unknown or wrong."""
+    """Parse the options. Raises ConfigError, naming the option, for one that is unknown or invalid."""
     options = lowered(given, NAMES)
     target = parsed(options, "target", one_of("jetstream", "core"), "jetstream")
     default = "exactly-once" if target == "jetstream" else "at-least-once"
@@ -81,7 +81,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def has_ids(schema: "StructType") -> bool:
-    """Whether rows bring what makes a message id of their own."""
+    """Whether the rows have columns from which message ids are made."""
     return not {"msg_id", "event"}.isdisjoint(schema.names)
 
 

@@ -1,7 +1,7 @@
-"""Record batches as rows to publish: Arrow's buffers under the names that `headwater.wire.row_frames` wants.
+"""Record batches as rows to publish: Arrow's buffers under the names that `headwater.wire.row_frames` expects.
 
-Copied once, a batch at a time, for the ops are written from memory of our own. A column `event` becomes header blocks and
-payloads through `headwater.cloudevents`, one event after the other: its rules are checked on the way out as well.
+They are copied once per batch, because ops are written from memory of our own. A column `event` becomes header blocks and
+payloads through `headwater.cloudevents`, one event at a time, so its rules are checked on output as well.
 """
 
 from array import array
@@ -23,9 +23,8 @@ EVENT_FIELDS = (*sorted(CORE), "extensions", "data")
 
 
 def rows_of(batch: pa.RecordBatch, options: SinkOptions, id_prefix: bytes, id_start: int) -> Rows:
-    """The rows of a batch. `id_prefix` and `id_start` make the ids of rows that bring none; an empty prefix: no ids.
-
-    Raises CloudEventError, naming the row, for an event that is none.
+    """The rows of a batch. `id_prefix` and `id_start` make the ids of rows without one; an empty prefix: no ids. Raises
+    CloudEventError, naming the row, for an invalid event.
     """
     names = set(batch.schema.names)
     ids = text_of(batch.column("msg_id")) if "msg_id" in names else None
@@ -108,9 +107,8 @@ def message_of(row: int, event: dict[str, Any] | None, options: SinkOptions) -> 
 
 
 def event_of(fields: dict[str, Any]) -> CloudEvent:
-    """The event of a struct: attributes by name, `extensions` a map, `data` binary or string.
-
-    Data whose content type says JSON is a JSON text; other data is opaque. Raises CloudEventError.
+    """The event in a struct: attributes by name, `extensions` a map, `data` binary or string. Data with a JSON content type
+    is a JSON text; other data is opaque. Raises CloudEventError.
     """
     for name in fields:
         if name not in EVENT_FIELDS:
@@ -126,4 +124,4 @@ def event_of(fields: dict[str, Any]) -> CloudEvent:
         data = data.encode()
     if data is not None and is_json_type(str(context.get("datacontenttype", ""))):
         data = msgspec.Raw(data)
-    return CloudEvent.from_attributes(attributes, data, strict=False)  # rows are as lenient as what they were read from
+    return CloudEvent.from_attributes(attributes, data, strict=False)  # as lenient as reading

@@ -1,7 +1,7 @@
-"""`format("nats")`: options in, readers and writers out.
+"""`format("nats")`: creates readers and writers from options.
 
-What a reader needs is not imported for a sink, nor the other way round: Spark starts a Python process for each streaming
-query, and a good part of what a small one costs is imports.
+A sink does not import the modules of readers, nor a reader those of sinks: Spark starts a Python process for each streaming
+query, and imports are a good part of the cost of a small one.
 """
 
 import time
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class JetStreamSource:
-    """A JetStream stream as Spark sees it. Raises ConfigError for wrong options, before anything connects.
+    """A JetStream stream as a data source. Raises ConfigError for invalid options, before anything connects.
 
-    Spark makes one of these for reading and for writing alike, and the two have different options: which they are is
-    known when the first question comes.
+    Spark makes one of these both for reading and for writing, which have different options; the first method called
+    determines how the options are parsed.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:

@@ -1,9 +1,9 @@
-"""A command of Spark's in a process of its own, that a signal ends without it being a failure.
+"""Run one of Spark's commands in a child process, and treat its end by a signal as success.
 
-A service manager sends SIGTERM to all processes of a service, a terminal SIGINT; both may also come to us alone. Spark ends
-on either with a status that says failure (143, 130). But a run that was stopped has not failed: what its checkpoints
-have is kept, and the next run goes on from there. So the signal is handed on, and the status is 0 when the command is gone.
-A second signal, or `PATIENCE` seconds, kill the command, which loses nothing either; Spark's Python processes end with it.
+A service manager sends SIGTERM to all processes of a service, a terminal SIGINT; either may also reach only this process.
+Spark then exits with a status of failure (143, 130). But a run that was stopped has not failed: its checkpoints are kept,
+and the next run continues from them. So the signal is passed on, and the status is 0 once the command has ended. A second
+signal, or `PATIENCE` seconds, kill the command, which loses nothing, either; Spark's Python processes end with it.
 """
 
 import signal
@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 
-PATIENCE = 60.0  # seconds for Spark's own shutdown; systemd waits for 90 as a rule
+PATIENCE = 60.0  # seconds for Spark's own shutdown; systemd usually waits for 90
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def call(command: list[str], environ: Mapping[str, str], directory: Path, patience: float = PATIENCE) -> int:
-    """The exit status of `command`; 0 where SIGINT or SIGTERM ended it."""
-    if threading.current_thread() is not threading.main_thread():  # signals are not ours to handle
+    """The exit status of `command`; 0 if SIGINT or SIGTERM ended it."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may install signal handlers
         return subprocess.call(command, env=environ, cwd=directory)
     stopping = _Stopping()
     before = {each: signal.signal(each, stopping.on_signal) for each in ENDING}
@@ -34,7 +34,7 @@ def call(command: list[str], environ: Mapping[str, str], directory: Path, patien
 
 
 class _Stopping:
-    """Whether the command is to end, and what has been done about it. A signal may come before there is a process."""
+    """Whether and how the command is being stopped. A signal may arrive before the process is started."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,7 +57,7 @@ class _Stopping:
             self._process.terminate()
 
     def wait(self, process: "subprocess.Popen[bytes]", patience: float) -> int:
-        """The status to report. A second is how late a signal is noticed; a wait that it interrupts goes on."""
+        """The status to report. A signal is noticed within a second; a wait that it interrupts is resumed."""
         while True:
             patient = self._asked
             try:

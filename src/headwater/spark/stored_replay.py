@@ -1,14 +1,13 @@
-"""Reads a range as stored batches, from a broker that offers them (`docs/stored-batches.md`).
+"""Read a range as stored batches, from a broker that offers them (`docs/stored-batches.md`).
 
-    ask for [position + 1, end) ─▶ one answer: whole batches, and up to where it reaches
+    request [position + 1, end) ─▶ one answer: whole batches, and the position up to which it reaches
                  ▲                      │ first the next request is sent, then this answer is decoded
                  └──────────────────────┘
 
-One answer is on its way at most, so a reader whose rows are not taken costs the server nothing. STREAM.INFO shows whether
-the stream's server answers such requests (`stored_batches`): nats-server and brokers of before do not. Where the request is
-not permitted, or does not get through to that server, `NotOffered` is raised and the range is read through a consumer.
-
-What is lost, and what is not, is decided where it is for consumers: in `headwater.spark.range_reader`.
+At most one answer is in flight, so a reader that Spark does not drain costs the server nothing. STREAM.INFO states whether
+the stream's server supports such requests (`stored_batches`); nats-server and older brokers do not. If the request is not
+permitted, or does not reach that server, `NotOffered` is raised and the range is read through a consumer. Losses are
+detected in the same place as for consumers: `headwater.spark.range_reader`.
 """
 
 import json
@@ -25,19 +24,19 @@ from headwater.streams.range_answer import RANGE_VERSION, AnswerHead
 from headwater.wire.columns import Columns
 from headwater.wire.server_ops import ServerOpParser
 
-ANSWER_BYTES = 2 << 20  # of one answer; some 7,000 rows
+ANSWER_BYTES = 2 << 20  # of one answer, about 7,000 rows
 SMALLEST_ANSWER = 4 << 10
-LOOK_SECONDS = 5.0  # between two looks at the clock while nothing comes
+LOOK_SECONDS = 5.0  # between two checks of the clock while no data arrives
 OFFERED = RANGE_VERSION
 
 
 class NotOffered(TransportError):
-    """This connection does not get stored batches; a consumer may do."""
+    """Stored batches are not available on this connection; a consumer may work."""
 
 
 class StoredReplay:
-    """One read of `wanted` from the decoder's position on. `size`: bytes of an answer. `batch`: rows and bytes from which
-    columns are handed on."""
+    """One read of `wanted` from the decoder's position on. `size`: bytes of an answer. `patience`: seconds without an
+    answer. `batch`: rows and bytes at which columns are handed on."""
 
     def __init__(
         self,
@@ -61,8 +60,8 @@ class StoredReplay:
         self._problem: Exception | None = None
 
     def run(self) -> Iterator[Columns]:
-        """Columns whenever enough rows have come; what is left at the end stays in the decoder. It ends where the range
-        does, or where the stream has no more: the decoder says which.
+        """Yield columns whenever enough rows have come; the rest stays in the decoder. The read ends at the end of the
+        range or of the stream, which the decoder distinguishes.
 
         Raises NotOffered, JetStreamError for a refusal, TransportError, and RequestTimeout when no answer comes.
         """
@@ -94,7 +93,7 @@ class StoredReplay:
         self._client.ask_range(self._wanted.place, sequence, self._wanted.end, self._size, self._inbox)
 
     def _on_answer(self, head: AnswerHead) -> bool:
-        """Send the next request; whether the answer is to be decoded."""
+        """Send the next request; returns whether to decode this answer."""
         self._answers += 1
         if head.created_ns != self._created_ns:
             self._problem = TransportError(f"stream {self._wanted.place} was made anew under the reader")
@@ -109,7 +108,7 @@ class StoredReplay:
         return self._problem is None
 
     def _check(self) -> None:
-        """Raise what came in place of rows."""
+        """Raise an error that came instead of rows."""
         decoder, stream = self._decoder, self._wanted.place
         if decoder.violation is not None:
             raise TransportError(f"the server broke the protocol: {decoder.violation}") from decoder.violation
@@ -127,7 +126,7 @@ class StoredReplay:
 
 
 def refusal(answer: bytes) -> Exception:
-    """The error in an answer that has no batches."""
+    """The error in an answer without batches."""
     try:
         error = json.loads(answer)["error"]
         return JetStreamError(int(error["code"]), int(error["err_code"]), str(error["description"]))

@@ -1,10 +1,10 @@
-"""What earlier attempts at a batch stored, and which rows of another attempt are left to be published. Pure.
+"""What earlier attempts at a batch stored, and which rows of another attempt are still to be published. Pure.
 
-Rows with ids of their own are compared by id. The ids that the sink makes are places (`<job>/<partition>/<row>`), and a
-place means the same row only if the source gives the same rows in the same order in as many partitions. So the row
-that is stored at a place is compared with the one that has it now, a stored row whose place has no row any more is noticed,
-and so is a row that is stored at a place of another partition. Each of them ends the query: a row published
-then would be there twice, one left out be lost.
+Rows with ids of their own are compared by id. Ids made by the sink are places (`<job>/<partition>/<row>`), and a place
+means the same row only if the source gives the same rows in the same order and in as many partitions. So the row stored at
+a place is compared with the present one; stored rows whose place no longer exists are detected, and so are rows stored at a
+place of another partition. Each of these ends the query: publishing such a row would duplicate it, and skipping it would
+lose it.
 """
 
 from collections.abc import Iterable
@@ -22,12 +22,12 @@ _SEVERAL = -1
 
 
 def digest(subject: bytes, payload: bytes) -> bytes:
-    """What a row is compared by: 16 bytes; a million stored rows take about 200 MB."""
+    """The digest by which rows are compared: 16 bytes; a million stored rows need about 200 MB."""
     return blake2b(b"%d %b%b" % (len(subject), subject, payload), digest_size=16).digest()
 
 
 class StoredRows:
-    """The rows that were found stored. `job` begins the ids of the batch that are places: `<job>/<partition>/<row>`."""
+    """The rows found in the streams. `job` is the prefix of ids of this batch that are places: `<job>/<partition>/<row>`."""
 
     def __init__(self, job: bytes) -> None:
         self._prefix = job + b"/"
@@ -36,7 +36,7 @@ class StoredRows:
         self._ids: set[bytes] = set()
 
     def add(self, message_id: bytes, subject: bytes, payload: bytes) -> None:
-        """Take note of a stored message."""
+        """Record a stored message."""
         self._ids.add(message_id)
         if message_id.startswith(self._prefix):
             partition, _, row = message_id[len(self._prefix) :].partition(b"/")
@@ -46,14 +46,14 @@ class StoredRows:
                     self._partition_of[made] = _SEVERAL
 
     def lacks(self, message_id: bytes) -> bool:
-        """Whether a row with an id of its own is left to be published; one without an id always is."""
+        """Whether a row with an id of its own is still to be published; always true without an id."""
         return not message_id or message_id not in self._ids
 
     def left(self, partition: int, first: int, rows: Iterable[tuple[bytes, bytes]]) -> list[bool]:
-        """For rows (subject, payload) whose places begin at `first`: whether each is left to be published.
+        """Whether each of the rows (subject, payload) is still to be published; their places begin at `first`.
 
-        Raises ConfigError for a row that is not the one that was stored at its place, and for one that was stored at a
-        place of another partition. Rows equal to the byte in several partitions may be taken for the latter.
+        Raises ConfigError for a row that differs from the one stored at its place, and for one that was stored at a place
+        of another partition. Identical rows in several partitions may be mistaken for the latter.
         """
         own = self._places.get(partition, {})
         answers = []
@@ -77,7 +77,7 @@ class StoredRows:
         return answers
 
     def check_end(self, partition: int, rows: int) -> None:
-        """Raise ConfigError when an earlier attempt stored more rows of a partition than the `rows` that it has now."""
+        """Raise ConfigError when an earlier attempt stored more rows of a partition than the present `rows`."""
         beyond = [place for place in self._places.get(partition, {}) if place >= rows]
         if beyond:
             raise ConfigError(

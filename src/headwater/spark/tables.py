@@ -1,16 +1,17 @@
 """Tables on a local disk that a killed job cannot leave half written.
 
-    <root>/bronze/batch_id=0/…parquet     one directory per micro-batch: written aside, renamed into place
-    <root>/gold/part-00000.parquet        a table that is replaced whole: one file, replaced by rename
-    <root>/.staging/<random>/             what is being written; left behind by a kill, removed by the next run
+    <root>/bronze/batch_id=0/…parquet     one directory per micro-batch: written elsewhere, renamed into place
+    <root>/gold/part-00000.parquet        a table that is replaced as a whole: one file, replaced by rename
+    <root>/.staging/<random>/             files being written; left behind by a kill, removed by the next run
     <root>/.lock                          held by the JVM of the job that writes here
 
-Writing a batch again replaces it. So with a checkpoint that gives batch N the same rows again after a kill, every row
-is in the tables exactly once, whatever was killed when. Readers (Spark, DuckDB, pandas) need nothing but the directory:
-`batch_id` is an ordinary Hive partition column, and names with a leading dot are skipped by all of them.
+Writing a batch again replaces it. So with a checkpoint that gives batch N the same rows again after a kill, every row is in
+the tables exactly once, whatever was killed when. Readers (Spark, DuckDB, pandas) need only the directory: `batch_id` is an
+ordinary Hive partition column, and all of them skip names with a leading dot.
 
-The lock is the JVM's, not Python's, because it is the JVM that may outlive a killed job by some seconds.
-Only local directories: rename is the atomic step, and object stores have none.
+The lock is held by the JVM rather than by Python, because the JVM may outlive a killed job by some seconds.
+
+Only local directories are supported: rename is the atomic step, and object stores have none.
 """
 
 import shutil
@@ -45,7 +46,7 @@ class Tables:
         return self.root / table / f"batch_id={batch_id}"
 
     def write_batch(self, table: str, batch_id: int, rows: "DataFrame") -> int:
-        """Make `rows` the whole of a batch, whatever was there before; returns how many they are."""
+        """Write `rows` as the complete batch, replacing any earlier version; returns the number of rows."""
         written = self._stage(rows)
         place = self.batch_path(table, batch_id)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +56,8 @@ class Tables:
         return count_rows(place)
 
     def replace(self, table: str, rows: "DataFrame") -> int:
-        """Make `rows` the whole table, in one file; readers see the old one or the new one. Returns how many rows."""
+        """Write `rows` as the whole table, in one file; readers see either the old or the new one. Returns the number of
+        rows."""
         written = self._stage(rows.coalesce(1))
         (part,) = written.glob("*.parquet")
         place = self.path(table) / "part-00000.parquet"
@@ -64,16 +66,17 @@ class Tables:
         return count_rows(place)
 
     def count(self, table: str) -> int:
-        """Rows in a table, from the footers of its files; 0 for a table that is not there."""
+        """The number of rows in a table, from the footers of its files; 0 for a missing table."""
         return count_rows(self.path(table))
 
     def clean(self) -> None:
-        """Remove what killed jobs left behind. Only under the lock."""
+        """Remove what killed jobs left behind. Call it only under the lock."""
         shutil.rmtree(self._staging, ignore_errors=True)
 
     @contextmanager
     def locked(self, spark: "SparkSession", wait: float = LOCK_WAIT) -> Iterator[None]:
-        """Hold the directory for this Spark application. Raises EnvironmentProblem when another keeps it."""
+        """Lock the directory for this Spark application. Raises EnvironmentProblem when another one holds it for `wait`
+        seconds."""
         self.root.mkdir(parents=True, exist_ok=True)
         jvm: Any = spark._jvm
         channel = jvm.java.io.RandomAccessFile(str(self.root / ".lock"), "rw").getChannel()
@@ -94,7 +97,7 @@ class Tables:
                 if channel.tryLock() is not None:
                     return
             except Py4JJavaError as error:
-                # Java's answer when the lock is held by the same JVM.
+                # Java raises this when the same JVM holds the lock.
                 if "OverlappingFileLockException" not in str(error.java_exception):
                     raise
             if time.monotonic() > give_up:
@@ -106,7 +109,7 @@ class Tables:
             time.sleep(0.1)
 
     def _stage(self, rows: "DataFrame") -> Path:
-        """Write `rows` to a new directory aside."""
+        """Write `rows` to a new directory in the staging area."""
         place = self._staging / uuid.uuid4().hex
         rows.write.parquet(str(place))
         return place

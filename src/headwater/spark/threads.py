@@ -1,9 +1,8 @@
-"""Sinks of ours from any Python thread.
+"""Let any Python thread write to our sinks.
 
-Spark looks for a Python data source in the session that is active in the calling thread. Each Python thread has a JVM
-thread of its own, and in one that has made no DataFrame itself no session is active: a write then fails with
-DATA_SOURCE_NOT_FOUND. Reading is not concerned. So a session of `headwater.spark.session` makes itself active in the thread
-that writes.
+Spark looks for a Python data source in the active session of the calling thread. Each Python thread has its own JVM thread,
+and one that has not created a DataFrame has no active session, so that a write fails with DATA_SOURCE_NOT_FOUND. Reading is
+not affected. Therefore a session made by `headwater.spark.session` becomes active in each thread that writes.
 """
 
 import functools
@@ -21,7 +20,8 @@ WRITES: tuple[tuple[type, str], ...] = (
 
 
 def write_from_any_thread() -> None:
-    """Have pyspark's writers make their session that of the thread, in this process. Calling it again is free."""
+    """Make pyspark's writers activate their session in the calling thread, in this process. Repeated calls have no
+    effect."""
     for kind, name in WRITES:
         method = getattr(kind, name)
         if not hasattr(method, "__wrapped__"):

@@ -1,1 +1,1 @@
-"""`format("iggy")`: partitions of topics as ranges of offsets, read by polls, and a sink."""
+"""`format("iggy")`: a source that reads ranges of offsets from topic partitions by polling, and a sink."""

@@ -1,6 +1,5 @@
-"""Connections of this process to Iggy servers, kept between tasks, and asking again where a server was away.
-
-As `headwater.spark.connections` for NATS (`headwater.spark.idle` describes how they are kept).
+"""Connections of this process to Iggy servers, kept between tasks, and retries while a server is unavailable; the
+counterpart of `headwater.spark.connections` (`headwater.spark.idle` describes how connections are kept).
 """
 
 import atexit
@@ -21,13 +20,13 @@ close_idle = atexit.register(_idle.close)
 
 
 def take(server: IggyServer, patience: float, *, fresh: bool = False) -> BlockingIggy:
-    """A connected client: an idle one, or (`fresh`, or when there is none) a new one. Raises what `connect` raises."""
+    """A connected client: an idle one, or with `fresh`, or if none is idle, a new one. Raises what `connect` raises."""
     return _idle.take(server, fresh=fresh) or server.connect(patience)
 
 
 def persistently(server: IggyServer, patience: float, what: str, ask: Callable[[BlockingIggy], T]) -> T:
-    """Ask on a kept connection, on a new one when that fails, for up to `patience` seconds. Raises IggyError for a
-    refusal at once, the last TransportError or RequestTimeout otherwise."""
+    """Call `ask` on a kept connection, and again on a new one when that fails, for up to `patience` seconds. Raises
+    IggyError at once for a refusal, otherwise the last TransportError or RequestTimeout."""
     persistence = Persistence(patience, f"iggy_again {what}")
     while True:
         client: BlockingIggy | None = None

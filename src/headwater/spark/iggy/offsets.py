@@ -1,9 +1,9 @@
-"""Where a reader stands in the partitions of Iggy topics (`headwater.spark.offsets` has the words). In the checkpoint:
+"""A reader's positions in partitions of Iggy topics (`headwater.spark.offsets` defines the terms). In the checkpoint:
 
     {"v": 1, "topics": {"orders": {"0": {"next": 123, "created": 1763701776000000}, "1": {"next": 0, "created": ...}}}}
 
-`created` is the partition's creation time in microseconds. A partition that was added later is read from its first message
-on.
+`created` is the partition's creation time in microseconds since 1970. A partition that is added later is read from its
+first message.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,13 +39,13 @@ IggyRange = Range[Place]
 
 
 def partition_state(place: Place, created: int, end: int, messages: int = 0, size: int = 0) -> PartitionState:
-    """From the server's numbers: offsets below `end` were given out, and `messages` of them are still there. The first of
-    them follows, if none was deleted singly."""
+    """A state from the server's numbers: offsets below `end` were assigned, and `messages` of them are left. The first
+    offset follows from this, if no message was deleted individually."""
     return PartitionState(place, created, max(0, end - messages), end, messages, size)
 
 
 def to_json(offsets: Iterable[PartitionOffset]) -> dict[str, Any]:
-    """The checkpoint's document for positions in partitions."""
+    """The checkpoint document for positions in partitions."""
     topics: dict[str, dict[str, Any]] = {}
     for offset in offsets:
         partitions = topics.setdefault(offset.place.topic, {})
@@ -54,7 +54,7 @@ def to_json(offsets: Iterable[PartitionOffset]) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any], topics: Iterable[str]) -> dict[Place, PartitionOffset]:
-    """The positions by partition. Raises ConfigError when the checkpoint is of another format or of other topics."""
+    """The positions by partition. Raises ConfigError for a checkpoint with another format or other topics."""
     check_format(document)
     stated = document.get("topics")
     if not isinstance(stated, dict) or not set(stated) <= set(topics):
@@ -72,7 +72,7 @@ def from_json(document: Mapping[str, Any], topics: Iterable[str]) -> dict[Place,
 
 
 def loss(start: PartitionOffset, state: PartitionState | None) -> DataLossError | None:
-    """As `ranges.loss`; `state` is None for a partition that is not there any more."""
+    """Like `ranges.loss`; `state` is None for a partition that no longer exists."""
     if state is None:
         hint = "use a new checkpoint, or failOnDataLoss=false to go on without it"
         return DataLossError(f"partition {start.place} is gone", value=start.next, hint=hint)

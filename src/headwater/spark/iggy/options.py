@@ -1,7 +1,7 @@
 """The options of `format("iggy")`, for reading and for writing, as checked values.
 
-Where reading begins and ends is given as in Spark's Kafka source: `{"orders": {"0": 123, "1": "latest"}}`, by topic and
-partition, or one word or one number for all. Secrets are references, as for `format("nats")`.
+Where to start and end is given as in Spark's Kafka source: `{"orders": {"0": 123, "1": "latest"}}`, by topic and partition,
+or one word or number for all. Secrets are references, as in `format("nats")`.
 """
 
 import json
@@ -32,8 +32,8 @@ ContentMode = Literal["binary", "structured"]
 
 DEFAULT_PORT = 8090
 CONNECT_TIMEOUT = 5.0  # seconds
-FETCH_BATCH = 10_000  # messages of one poll, and at most about 8 MiB of them
-BATCH_ROWS = 1_000  # messages of one send
+FETCH_BATCH = 10_000  # messages per poll; about 8 MiB at most
+BATCH_ROWS = 1_000  # messages per send
 
 SERVER_NAMES = ("servers", "user", "password", "token", "tls", "tlsCa")
 SOURCE_NAMES = ("stream", "topic", *READ_NAMES, *SERVER_NAMES)
@@ -42,7 +42,7 @@ SINK_NAMES = ("stream", "topic", "contentMode", "batchRows", "writeTimeout", *SE
 
 @dataclass(frozen=True, slots=True)
 class IggyServer:
-    """Whom to connect to; `password` and `token` are references."""
+    """The servers and credentials to connect with; `password` and `token` are references."""
 
     addresses: tuple[tuple[str, int], ...] = (("127.0.0.1", DEFAULT_PORT),)
     user: str = "iggy"
@@ -91,14 +91,14 @@ class IggySourceOptions(ReadOptions):
 
     @property
     def name(self) -> str:
-        """`iggy[shop/payments,orders@host:8090]`, as a progress report names the source."""
+        """`iggy[shop/payments,orders@host:8090]`, the name of the source in progress reports."""
         where = ",".join(f"{host}:{port}" for host, port in self.server.addresses)
         return f"iggy[{self.stream}/{','.join(self.topics)}@{where}]"
 
 
 @dataclass(frozen=True, slots=True)
 class IggySinkOptions:
-    """`topic` serves rows that bring none."""
+    """`topic` is for rows that have none."""
 
     stream: str
     topic: str = ""
@@ -109,7 +109,7 @@ class IggySinkOptions:
 
 
 def parse_source_options(given: Mapping[str, str]) -> IggySourceOptions:
-    """Raises ConfigError, naming the option, for one that is unknown, missing or wrong."""
+    """Parse the source options. Raises ConfigError, naming the option, for one that is unknown, missing or invalid."""
     options = lowered(given, SOURCE_NAMES)
     topics = tuple(dict.fromkeys(listed(options.get("topic", ""))))
     if not topics:
@@ -125,7 +125,7 @@ def parse_source_options(given: Mapping[str, str]) -> IggySourceOptions:
 
 
 def parse_sink_options(given: Mapping[str, str]) -> IggySinkOptions:
-    """As `parse_source_options`."""
+    """Parse the sink options, like `parse_source_options`."""
     options = lowered(given, SINK_NAMES)
     mode = parsed(options, "contentMode", one_of("binary", "structured"), "binary")
     return IggySinkOptions(
@@ -178,7 +178,7 @@ def _addresses(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def _positions(text: str, topics: tuple[str, ...]) -> Positions:
-    """One position for all partitions, or a JSON object by topic and partition."""
+    """Parse one position for all partitions, or a JSON object by topic and partition."""
     if not text.startswith("{"):
         return position(text, 0)
     found: dict[Hashable, Position] = {}

@@ -1,7 +1,7 @@
-"""The planning side's view of Iggy topics: what their partitions hold, and where a position or a time lies in them.
+"""The planner's view of Iggy topics: the state of their partitions, and the offset for a position or a time.
 
 One request returns the state of all partitions of a topic. Iggy does not announce new messages, so an idle query polls once
-every `WAIT_SECONDS`, one topic after the other: four requests a second, however many topics there are.
+every `WAIT_SECONDS`, one topic at a time: four requests per second, however many topics there are.
 """
 
 import time
@@ -27,7 +27,7 @@ ANSWER_SECONDS = 10.0  # for one poll of one message
 
 
 class IggyPlanner:
-    """Answers what topics hold. Picklable: it holds options only. `requests` counts its requests, for tests."""
+    """Queries the state of topics. Picklable: it holds options only. `requests` counts its requests, for tests."""
 
     def __init__(self, options: IggySourceOptions) -> None:
         self._options = options
@@ -35,8 +35,8 @@ class IggyPlanner:
         self.requests = 0
 
     def states(self, topic: str) -> dict[Place, PartitionState]:
-        """The partitions of a topic now. Raises ConfigError when there is no such topic, TransportError when no server
-        could be reached for `readTimeout`, IggyError for a refusal."""
+        """The current partitions of a topic. Raises ConfigError when the topic does not exist, TransportError when no
+        server could be reached for `readTimeout`, IggyError for a refusal."""
         view = self._ask(f"topic={topic}", lambda client: client.topic(self._options.stream, topic))
         if view is None:
             raise ConfigError(
@@ -53,17 +53,17 @@ class IggyPlanner:
         return found
 
     def all_states(self) -> dict[Place, PartitionState]:
-        """Those of all topics."""
+        """The current partitions of all topics."""
         return {place: state for topic in self._options.topics for place, state in self.states(topic).items()}
 
     def wait(self) -> dict[Place, PartitionState]:
-        """Wait a little, then the partitions of one topic, the next in turn."""
+        """Wait for `WAIT_SECONDS`, then return the partitions of the next topic in turn."""
         time.sleep(WAIT_SECONDS)
         self._turn = (self._turn + 1) % len(self._options.topics)
         return self.states(self._options.topics[self._turn])
 
     def first(self, place: Place) -> int | None:
-        """The lowest offset that is still there; None in an empty partition."""
+        """The lowest offset that is left; None in an empty partition."""
         return self._offset(place, PollingStrategy.first())
 
     def offset_at(self, place: Place, moment: datetime) -> int | None:
@@ -79,7 +79,7 @@ class IggyPlanner:
 
 
 def poll_one(client: BlockingIggy, stream: str, place: Place, strategy: PollingStrategy) -> int | None:
-    """The offset of the one message that a strategy finds."""
+    """The offset of the message that a strategy finds, or None."""
     client.ask(poll_command(stream, place, strategy, 1))
     reply = client.answer(deadline_after(ANSWER_SECONDS))
     body = bytes(memoryview(client.buffer)[reply.start + PREFIX.size : reply.end])
@@ -88,6 +88,6 @@ def poll_one(client: BlockingIggy, stream: str, place: Place, strategy: PollingS
 
 
 def poll_command(stream: str, place: Place, strategy: PollingStrategy, count: int) -> c.PollMessages:
-    """A poll that leaves no trace on the server."""
+    """A poll that leaves no state on the server."""
     where = Identifier(stream), Identifier(place.topic)
     return c.PollMessages(Consumer.single(), *where, place.partition, strategy, count, False)

@@ -1,11 +1,11 @@
-"""Reads the messages of a range of one Iggy partition, in order, each exactly once: the executor's part.
+"""The executor's part: read the messages of a range of one Iggy partition, in order, each exactly once.
 
-Two polls are with the server at any time, the second one for where the first will end if it is answered in full. When it
-is not (an answer has at most 32 MiB, and offsets may be missing), the answer to the second is discarded and the poll
-repeated. No offset is committed, and nothing is left on the server.
+Two polls are outstanding at any time; the second starts where the first will end if it is answered in full. If it is not
+(an answer has at most 32 MiB, and offsets may be missing), the second answer is discarded and the poll repeated. No offset
+is committed, and nothing is left on the server.
 
-The decoder's `position` is the only state: whatever breaks, the read goes on behind it, and no row can come twice or be
-skipped. What the partition no longer has is a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
+The decoder's `position` is the only state: after any failure the read continues after it, so no row can be duplicated or
+skipped. Messages missing from the partition cause a `DataLossError`, or a logged warning if `failOnDataLoss` is off.
 """
 
 import logging
@@ -31,12 +31,12 @@ logger = logging.getLogger(__name__)
 BATCH_ROWS = 8_192
 BATCH_BYTES = 32 << 20
 OUTSTANDING = 2  # polls
-POLL_BYTES = 8 << 20  # about; the size of one poll's answer, by the mean size of the partition's messages
+POLL_BYTES = 8 << 20  # the approximate size of one poll's answer, by the mean size of the partition's messages
 
 
 def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyColumns]:
-    """The rows of `wanted`, some thousand at a time. Raises DataLossError, IggyError for a refusal, and the last
-    TransportError or RequestTimeout when the server stays away for `readTimeout`."""
+    """The rows of `wanted`, a few thousand at a time. Raises DataLossError, IggyError for a refusal, and the last
+    TransportError or RequestTimeout when the server is unavailable for `readTimeout`."""
     decoder = IggyDecoder(
         wanted.start,
         wanted.end,
@@ -76,9 +76,9 @@ def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyCo
 def _polled(
     client: BlockingIggy, decoder: IggyDecoder, wanted: IggyRange, options: IggySourceOptions
 ) -> Iterator[IggyColumns]:
-    """Poll on from the decoder's position, until the range is complete or nothing more is there."""
+    """Poll from the decoder's position on, until the range is complete or there are no more messages."""
     most = max(1, min(options.fetch_batch, POLL_BYTES // max(1, wanted.mean)))
-    asked: deque[int] = deque()  # where each open poll begins
+    asked: deque[int] = deque()  # the start of each open poll
     ahead = decoder.position + 1
     while True:
         while not decoder.complete and len(asked) < OUTSTANDING and ahead < wanted.end:
@@ -96,12 +96,12 @@ def _polled(
             came = decoder.feed(client.buffer, reply.start + PREFIX.size, reply.end)
         client.consume(reply)
         if start <= decoder.position + 1 and not came:
-            # Nothing from here on, though the plan says so: single deletes at the end, or a loss.
+            # No messages from here on, although they were planned: individual deletions at the end, or a loss.
             _drain(client, asked, options)
             _check_gap(wanted, decoder.position + 1, options)
             decoder.finish()
             return
-        if decoder.position + 1 < following:  # answered in part: the polls behind it begin too late
+        if decoder.position + 1 < following:  # a partial answer: the polls after it start too late
             _drain(client, asked, options)
             ahead = decoder.position + 1
         if decoder.rows >= BATCH_ROWS or decoder.size >= BATCH_BYTES:
@@ -109,15 +109,15 @@ def _polled(
 
 
 def _drain(client: BlockingIggy, asked: deque[int], options: IggySourceOptions) -> None:
-    """Discard the answers to the polls that are still open."""
+    """Discard the answers to all open polls."""
     while asked:
         client.consume(client.answer(deadline_after(options.read_timeout)))
         asked.popleft()
 
 
 def _is_there(wanted: IggyRange, position: int, options: IggySourceOptions) -> bool:
-    """Whether the partition that was planned with is there to be read. Raises DataLossError, where that is not accepted,
-    when it is not, or when something from `position` on is gone."""
+    """Whether the planned partition can still be read. Raises DataLossError, if losses are not accepted, when it cannot, or
+    when part of it from `position` on is lost."""
     planner = IggyPlanner(options)
     state = planner.states(wanted.place.topic).get(wanted.place)
     problem = loss(Offset(wanted.place, position, wanted.created), state)
@@ -125,14 +125,14 @@ def _is_there(wanted: IggyRange, position: int, options: IggySourceOptions) -> b
         return True
     same = state is not None and state.created == wanted.created
     if same and state is not None and position < state.first and (planner.first(wanted.place) or 0) <= position:
-        return True  # fewer messages than offsets: some were deleted singly, none at the front
+        return True  # fewer messages than offsets: only individual messages were deleted, none at the front
     report(problem, options.fail_on_data_loss)
     return same
 
 
 def _check_gap(wanted: IggyRange, gap: int, options: IggySourceOptions) -> None:
-    """While reading: offsets were missing from `gap` on. Single deletes do that, and are none of our business; a head
-    that has moved behind the gap is a loss, and so is a partition made anew."""
+    """Offsets from `gap` on were missing while reading. Individual deletions are ordinary; it is a loss when the first
+    offset of the partition has moved past the gap, or the partition was recreated."""
     planner = IggyPlanner(options)
     state = planner.states(wanted.place.topic).get(wanted.place)
     if state is None or state.created != wanted.created or state.end < wanted.end:

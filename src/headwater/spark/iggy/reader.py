@@ -1,8 +1,8 @@
-"""The readers of `format("iggy")` that Spark drives: what to read next (planner process), and reading it (workers).
+"""The readers of `format("iggy")` driven by Spark: planning what to read (planner process), and reading it (workers).
 
-As `headwater.spark.reader`, over partitions of topics in place of streams: offsets in the checkpoint, and the same range
-given again after a restart means the same rows. Spark has no composite read limit; the one in bytes is laid over that in
-messages.
+They work like those in `headwater.spark.reader`, with partitions of topics in place of streams: offsets are in the
+checkpoint, and the same range after a restart means the same rows. Spark has no composite read limit; the limit in bytes is
+applied on top of the one in messages.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ from headwater.spark.record_batches import without_large
 
 
 def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of a range as record batches of exactly `schema`."""
+    """The rows of a range as record batches with exactly `schema`."""
     wire_schema = arrow_schema(schema)
     limit = options.max_message_bytes
     for taken in read_range(wanted, options):
@@ -61,14 +61,14 @@ def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructTy
 
 
 class _Positions:
-    """Turns positions of the options into offsets, and judges those that are gone."""
+    """Converts positions from the options to offsets, and decides about offsets that are lost."""
 
     def __init__(self, options: IggySourceOptions) -> None:
         self.options = options
         self.planner = IggyPlanner(options)
 
     def start(self, state: PartitionState, default: Edge) -> PartitionOffset:
-        """Where a read begins that has no checkpoint. An offset beyond the end is a place to wait at, not a loss."""
+        """The start of a read without a checkpoint. An offset beyond the end is waited for; it is not a loss."""
         position = self.options.starting_at(state.place, default)
         wanted = state.at(self._offset(position, state))
         return wanted if wanted.next >= state.end else self.accepted(wanted, state)
@@ -93,8 +93,8 @@ class _Positions:
                 return number
 
     def accepted(self, begin: PartitionOffset, state: PartitionState | None) -> PartitionOffset:
-        """`begin`, or where to go on when part of the partition is gone. Raises DataLossError where that is not
-        accepted. The offset that the options name may lie beyond the end: a place to wait at."""
+        """`begin`, or where to continue when part of the partition is lost. Raises DataLossError if losses are not
+        accepted. The offset named in the options may lie beyond the end: it is waited for."""
         if state is not None and begin == state.at(begin.next) and state.end < begin.next == self.start_named(state):
             return begin
         problem = loss(begin, state)
@@ -105,13 +105,13 @@ class _Positions:
         if begin.created == state.created and begin.next < state.first:
             first = self.planner.first(state.place)
             if first is not None and first <= begin.next:
-                return begin  # some were deleted singly, none at the front
+                return begin  # only individual messages were deleted, none at the front
         report(problem, self.options.fail_on_data_loss)
         return resumed(begin, state)
 
 
 def _whole(length: int) -> int:
-    return 1  # a range of a partition is one piece: there are partitions enough
+    return 1  # a range of a partition is not split: there are enough partitions
 
 
 def _range(state: PartitionState, start: int, end: int) -> IggyRange:
@@ -120,19 +120,19 @@ def _range(state: PartitionState, start: int, end: int) -> IggyRange:
 
 
 class IggyBatchReader(DataSourceReader):
-    """`spark.read`: the partitions between two positions each, as they stand when the query is planned."""
+    """`spark.read`: the partitions, each between two positions, as they are when the query is planned."""
 
     def __init__(self, options: IggySourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
-    def partitions(self) -> list[InputPartition]:  # Spark insists on a list
+    def partitions(self) -> list[InputPartition]:  # Spark requires a list
         positions = _Positions(self._options)
         wholes = []
         for state in positions.planner.all_states().values():
             begin = positions.start(state, "earliest")
             wholes.append(_range(state, begin.next, max(begin.next, positions.end(state))))
-        # Spark puts a partition without a range in place of an empty list.
+        # For an empty list Spark would substitute a partition without a range.
         return [
             RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions, _whole) or wholes[:1]
         ]
@@ -143,7 +143,7 @@ class IggyBatchReader(DataSourceReader):
 
 
 class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`: the partitions from a position on, micro-batch by micro-batch."""
+    """`spark.readStream`: the partitions from a position on, one micro-batch at a time."""
 
     def __init__(self, options: IggySourceOptions, schema: StructType) -> None:
         check_endless(options)
@@ -157,11 +157,11 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def requests(self) -> int:
-        """Requests of the planner so far; for tests of how few they are."""
+        """The number of the planner's requests so far; for tests that bound it."""
         return self._positions.planner.requests
 
     def initialOffset(self) -> dict[str, Any]:
-        if self._initial is None:  # Spark calls this twice before the first batch: it must not move in between
+        if self._initial is None:  # Spark calls this twice before the first batch and needs the same answer
             self._seen = self._positions.planner.all_states()
             self._initial = to_json(self._positions.start(state, "latest") for state in self._seen.values())
         return self._initial
@@ -188,7 +188,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(ends)
 
     def _begins(self, given: dict[Place, PartitionOffset]) -> dict[Place, PartitionOffset]:
-        """Where to go on in each partition: those of the checkpoint, and those that were added since."""
+        """Where to continue in each partition: those of the checkpoint, and those added since."""
         begins = {place: self._positions.accepted(begin, self._seen.get(place)) for place, begin in given.items()}
         for place, state in self._seen.items():
             begins.setdefault(place, state.at(0))
@@ -235,7 +235,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_batches(partition.range, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: progress lives in the checkpoint, not on the server."""
+        """Nothing to do: progress is in the checkpoint, not on the server."""
 
     def stop(self) -> None:
         from headwater.spark.iggy.links import close_idle

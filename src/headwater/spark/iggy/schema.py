@@ -1,11 +1,11 @@
-"""The columns of `format("iggy")`, and the arrays behind them.
+"""The columns of `format("iggy")`, and their arrays.
 
     stream, topic string | partition int | offset long | timestamp, origin_timestamp | id string, 32 hexadecimal digits
-    headers map<string, array<string>>, as `format("nats")` has it: typed headers as text (docs/header-mapping.md)
-    headers_typed map<string, struct<kind, value, raw>> | headers_raw binary, the header block as Iggy has it
+    headers map<string, array<string>>, as in `format("nats")`: typed headers as text (docs/header-mapping.md)
+    headers_typed map<string, struct<kind, value, raw>> | headers_raw binary, the header block in Iggy's form
     data binary | the ce_ columns of `format("nats")`
 
-`headers_typed` is made row by row in Python; all others are wrapped buffers.
+`headers_typed` is built row by row in Python; all other arrays wrap decoded buffers.
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ TYPED = StructType(
 
 
 def iggy_schema(options: "IggySourceOptions") -> StructType:
-    """The schema that a read with these options has."""
+    """The schema of a read with these options."""
     fields = [
         StructField("stream", StringType(), nullable=False),
         StructField("topic", StringType(), nullable=False),
@@ -56,7 +56,7 @@ def iggy_schema(options: "IggySourceOptions") -> StructType:
 
 
 def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Field) -> pa.Array:
-    """The array of one field that is neither `data` nor of an event."""
+    """The array of one field other than `data` and the CloudEvents fields."""
     columns = taken.columns
     rows = columns.rows
     match field.name:
@@ -90,6 +90,6 @@ def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Fie
 
 
 def typed_array(blocks: Text, kind: pa.MapType) -> pa.Array:
-    """map<string, struct<kind, value, raw>>, row by row."""
+    """Build map<string, struct<kind, value, raw>> row by row."""
     maps = [typed_headers(bytes(blocks.data[a:b])) for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
     return pa.array([None if headers is None else list(headers.items()) for headers in maps], kind)

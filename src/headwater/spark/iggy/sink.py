@@ -1,17 +1,17 @@
-"""`df.write.format("iggy")` and `writeStream.format("iggy")`: record batches in, batches of messages out.
+"""`df.write.format("iggy")` and `writeStream.format("iggy")`: send record batches as batches of messages.
 
     column        type                                  meaning
-    topic         string                                where to; rows without one take the option `topic`
-    partition     int                                   which partition
-    key           string or binary                      rows of one key go to one partition, as Iggy's clients do it
+    topic         string                                the destination; the option `topic` if null or missing
+    partition     int                                   the partition
+    key           string or binary                      rows with the same key go to one partition, as in Iggy's clients
     data          binary or string                      the payload
-    headers       map<string, string> (or of arrays)    strings, or what the table of header mapping makes of them
-    id            string, hexadecimal                   the message id; none: the server gives one
-    event         struct                                in place of `data` and `headers`: a CloudEvent
+    headers       map<string, string> (or of arrays)    strings, converted by the table of header mapping
+    id            string, hexadecimal                   the message id; without one the server assigns it
+    event         struct                                a CloudEvent, in place of `data` and `headers`
 
-Rows without partition and key go to the partitions by turns, beginning with the task's own number. Delivery is at least
-once: a send whose answer is lost is sent again. Iggy's acknowledgement does not mark a duplicate; with ids from the rows
-a topic that drops known ids (`message_deduplication`) keeps each once.
+Rows without partition and key go to the partitions in turn, beginning with the task's own number. Delivery is at least
+once: a send whose answer is lost is repeated. Iggy's acknowledgement does not mark a duplicate; a topic that drops known
+ids (`message_deduplication`) stores each row with an id once.
 """
 
 import logging
@@ -77,14 +77,14 @@ def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) ->
 
 
 class Sent(WriterCommitMessage):
-    """What one task did."""
+    """The result of one task."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
 
 
 class TaskWriter:
-    """Groups the rows of one task by topic and partition and sends each group when it is large enough."""
+    """Groups the rows of one task by topic and partition, and sends a group when it is large enough."""
 
     def __init__(self, options: IggySinkOptions, task: int) -> None:
         self._options = options
@@ -108,7 +108,7 @@ class TaskWriter:
                 self._send(place)
 
     def finish(self) -> int:
-        """Send what is left; how many rows there were."""
+        """Send all remaining groups; returns the number of rows."""
         for place in list(self._groups):
             self._send(place)
         return self.rows
@@ -143,7 +143,7 @@ class TaskWriter:
 
 
 def message_of(row: dict[str, Any], options: IggySinkOptions) -> Message:
-    """One row as a message. Raises HeaderError, CloudEventError, ValueError."""
+    """Convert one row to a message. Raises HeaderError, CloudEventError, ValueError."""
     event = row.get("event")
     if event is not None:
         made = event_of(event)
@@ -160,7 +160,8 @@ def message_of(row: dict[str, Any], options: IggySinkOptions) -> Message:
 
 
 def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
-    """The rows with maps as dicts. Column by column: pyarrow's conversion to rows makes a scalar of each map."""
+    """The rows, with maps as dicts. Conversion is by column, because pyarrow's conversion by row makes a scalar of each
+    map."""
     columns: list[list[Any]] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == "headers":
@@ -171,12 +172,12 @@ def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
 
 
 def headers_of(given: dict[str, Any] | None) -> TypedHeaders | None:
-    """Typed headers of a row's map. Raises HeaderError for a value that Iggy cannot hold."""
+    """Typed headers from a row's map. Raises HeaderError for a value that Iggy cannot hold."""
     return (plain_headers(given) or mapped_headers(given)) if given else None
 
 
 def plain_headers(given: dict[str, Any]) -> TypedHeaders | None:
-    """What `mapped_headers` makes of names with one short value of printable ASCII each; None where one is not so."""
+    """A fast path of `mapped_headers` for names with one short value of printable ASCII each; None for anything else."""
     made = TypedHeaders()
     for name, values in given.items():
         value = values[0] if isinstance(values, list) and len(values) == 1 else values
@@ -188,12 +189,12 @@ def plain_headers(given: dict[str, Any]) -> TypedHeaders | None:
 
 @lru_cache(1024)
 def key_of(name: str) -> HeaderKey:
-    """Rows have the same names over and over."""
+    """Cached, because rows repeat the same names."""
     return HeaderKey(name)
 
 
 def mapped_headers(given: dict[str, Any]) -> TypedHeaders:
-    """By the table of docs/header-mapping.md."""
+    """Convert headers by the table of docs/header-mapping.md. Raises HeaderError."""
     headers = Headers()
     for name, values in given.items():
         for value in values if isinstance(values, list) else [values]:
@@ -205,7 +206,7 @@ def mapped_headers(given: dict[str, Any]) -> TypedHeaders:
 
 
 def message_id(row: dict[str, Any]) -> int:
-    """The u128 of the column `id`: hexadecimal digits, with or without the dashes of a UUID; 0 for none."""
+    """The u128 in the column `id`: hexadecimal digits, with or without the dashes of a UUID; 0 without an id."""
     text = (row.get("id") or "").replace("-", "")
     return int(text, 16) if text else 0
 

@@ -1,4 +1,4 @@
-"""`format("iggy")`: options in, readers and writers out."""
+"""`format("iggy")`: creates readers and writers from options."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,7 +12,7 @@ from headwater.spark.iggy.sink import IggyBatchSink, IggyStreamSink, prepared
 
 
 class IggySource:
-    """Topics of an Iggy stream as Spark sees them. Raises ConfigError for wrong options, before anything connects."""
+    """Topics of an Iggy stream as a data source. Raises ConfigError for invalid options, before anything connects."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._given = dict(options)
