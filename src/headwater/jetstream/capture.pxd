@@ -22,7 +22,7 @@ cdef class Capture:
     cdef public object appending
     cpdef take(self, bytes subject, bytes reply, bytes header_block, bytes payload)
     cdef bint _append_fast(self, Committer committer, bytes subject, bytes reply, bytes header_block, bytes payload) except -1
-    cdef long long _stage_unchanged(
+    cdef Py_ssize_t _stage_unchanged(
         self, Committer committer, bytes subject, bytes header_block, bytes payload, long long timestamp_ns
     ) except? -1
     cpdef Py_ssize_t copy(

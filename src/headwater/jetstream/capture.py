@@ -142,7 +142,7 @@ class Capture:
             return False
         if header_block and (len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b""):
             return False
-        sequence: cython.longlong = self._stage_unchanged(committer, subject, header_block, payload, self._clock_ns())
+        sequence: cython.Py_ssize_t = self._stage_unchanged(committer, subject, header_block, payload, self._clock_ns())
         if sequence == 0:
             return False
         batch.append(reply, sequence, self._ticks_ns())
@@ -167,7 +167,7 @@ class Capture:
 
     def _stage_unchanged(
         self, committer: Committer, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
-    ) -> cython.longlong:
+    ) -> cython.Py_ssize_t:
         """Stage a message that gets no acknowledgement of its own. Returns its sequence; 0 where staging refuses it: the way
         of all other messages refuses it as well, and reports why."""
         size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
