@@ -3,16 +3,16 @@
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from headwater.cli.commands import Commands, Exit, Option
 from headwater.cli.nats_session import current, jetstream_of, run_app, spell_bytes, table
 from headwater.client.client import Client
-from headwater.client.jetstream_types import StreamInfo
 from headwater.errors import HeadwaterError
-from headwater.operations.backups import Saved, restore_stream, save_stream, saved_streams
-from headwater.operations.old_backups import as_of_today
-from headwater.operations.servers import ask
+
+if TYPE_CHECKING:  # every `headwater stream …` imports this file: what reads and writes backups is imported where used
+    from headwater.client.jetstream_types import StreamInfo
+    from headwater.operations.backups import Saved
 
 account_app = Commands("The account of the connection.")
 
@@ -83,6 +83,7 @@ def account_info() -> None:
 @account_app.command("report")
 def account_report() -> None:
     """The connections of the account, by what each has sent and received."""
+    from headwater.operations.servers import ask
 
     async def run(client: Client) -> list[dict[str, Any]]:
         answers = await ask(client, "PING.CONNZ", current().timeout)
@@ -116,6 +117,7 @@ def account_report() -> None:
 @account_app.command("backup")
 def backup_account(directory: Path, consumers: Consumers = True, no_progress: NoProgress = False) -> None:
     """Back up every stream of the account, each into a directory of its own name below DIRECTORY."""
+    from headwater.operations.backups import Saved
 
     async def run(client: Client) -> dict[str, Saved | str]:
         done: dict[str, Saved | str] = {}
@@ -133,6 +135,9 @@ def backup_account(directory: Path, consumers: Consumers = True, no_progress: No
 @account_app.command("restore")
 def restore_account(directory: Path, no_progress: NoProgress = False) -> None:
     """Restore every stream that `account backup` has put below DIRECTORY; one that fails does not stop the others."""
+    from headwater.client.jetstream_types import StreamInfo
+    from headwater.operations.backups import saved_streams
+
     backups = saved_streams(directory)
 
     async def run(client: Client) -> dict[str, StreamInfo | str]:
@@ -148,7 +153,9 @@ def restore_account(directory: Path, no_progress: NoProgress = False) -> None:
     _report(done, {name: _restored(it) for name, it in done.items() if isinstance(it, StreamInfo)})
 
 
-async def _save(client: Client, name: str, directory: Path, *, consumers: bool, quiet: bool) -> Saved:
+async def _save(client: Client, name: str, directory: Path, *, consumers: bool, quiet: bool) -> "Saved":
+    from headwater.operations.backups import save_stream
+
     line = _Line(name, quiet=quiet)
     try:
         return await save_stream(
@@ -163,7 +170,10 @@ async def _save(client: Client, name: str, directory: Path, *, consumers: bool, 
         line.clear()
 
 
-async def _restore(client: Client, directory: Path, *, name: str, quiet: bool) -> StreamInfo:
+async def _restore(client: Client, directory: Path, *, name: str, quiet: bool) -> "StreamInfo":
+    from headwater.operations.backups import restore_stream
+    from headwater.operations.old_backups import as_of_today
+
     line = _Line(name or directory.name, quiet=quiet)
     try:
         with as_of_today(directory) as (backup, converted):
@@ -180,11 +190,11 @@ async def _restore(client: Client, directory: Path, *, name: str, quiet: bool) -
         line.clear()
 
 
-def _saved(saved: Saved, directory: Path) -> str:
+def _saved(saved: "Saved", directory: Path) -> str:
     return f"Backed up Stream {saved.stream}: {saved.messages:,} messages, {spell_bytes(saved.bytes)} in {directory}"
 
 
-def _restored(info: StreamInfo) -> str:
+def _restored(info: "StreamInfo") -> str:
     state = info.state
     return f"Restored Stream {info.config.name}: {state.messages:,} messages, {state.consumer_count} consumers"
 
