@@ -1,6 +1,6 @@
-"""Who may connect, and what they may do: users, permissions, accounts, imports and exports, operators. Plain values.
+"""Options for access: users, permissions, accounts, imports and exports, operators. Plain values.
 
-Every option is checked here, so that a broker which starts can work. Secrets are never part of a `repr` or an error.
+Every option is checked here, so a broker that starts has valid options. `repr` and errors leave secrets out.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ from headwater.model.record import Record
 if TYPE_CHECKING:
     from pathlib import Path
 
-GLOBAL_ACCOUNT = "$G"  # where clients are when no account is configured for them
+GLOBAL_ACCOUNT = "$G"  # the account of clients without a configured account
 SYSTEM_ACCOUNT = "$SYS"
 
 
 class SubjectRules(Record):
-    """Subjects, with wildcards, that may be used (None: all) less those that may not.
+    """Subjects, with wildcards: those in `allow` (None for all) without those in `deny`.
 
-    For subscriptions an entry may end in a queue group, "orders.* workers": it then holds for that group only, and the
-    group may have wildcards too.
+    For subscriptions an entry may end in a queue group, "orders.* workers": it then applies only to that group, which
+    may have wildcards too.
     """
 
     allow: tuple[str, ...] | None = None
@@ -38,7 +38,9 @@ class ResponseRules(Record):
 
 
 class Permissions(Record):
-    """What a user may do; None leaves that direction free. With `responses` set, `publish` None means nothing else."""
+    """What a user may do; None allows everything in that direction. With `responses`, a `publish` of None allows only
+    responses.
+    """
 
     publish: SubjectRules | None = None
     subscribe: SubjectRules | None = None
@@ -46,12 +48,14 @@ class Permissions(Record):
 
 
 class UserOptions(Record, secret=("password",)):
-    """One user, known by `username` and `password` (plain, or bcrypt: "$2a$..." and so on), or by `nkey` ("U...")."""
+    """One user, identified by `username` and `password` (plain, or a bcrypt hash such as "$2a$..."), or by `nkey`
+    ("U...").
+    """
 
     username: str = ""
     password: str = ""
     nkey: str = ""
-    permissions: Permissions | None = None  # None: the default_permissions that surround the user
+    permissions: Permissions | None = None  # None: the default_permissions of the enclosing block
     connection_types: frozenset[str] | None = None  # of "STANDARD", "WEBSOCKET"; None: any
 
     def __post_init__(self) -> None:
@@ -62,11 +66,12 @@ class UserOptions(Record, secret=("password",)):
 
 
 class AuthCalloutOptions(Record):
-    """nats-server's `auth_callout`: a service in `account` decides who a client is. It answers with JWTs that `issuer` has
-    signed (a public account nkey), and logs in as one of `auth_users`, which alone are judged by the configuration.
+    """nats-server's `auth_callout`: a service in `account` decides on the identity of clients. It answers with JWTs
+    signed by `issuer` (a public account nkey), and logs in as one of `auth_users`, which the configuration
+    authenticates.
 
-    `xkey`: the service's public curve nkey; requests are then encrypted for it. `allowed_accounts`: users of other accounts
-    are judged by the configuration, too; empty: none is.
+    `xkey`: the service's public curve nkey; requests are then encrypted for it. `allowed_accounts`: the configuration
+    also authenticates users of other accounts; if empty, of none.
     """
 
     issuer: str
@@ -85,7 +90,7 @@ class AuthCalloutOptions(Record):
 
 
 class AuthorizationOptions(Record, secret=("password", "token")):
-    """Logins to the global account: none is needed (the default), one user, one token, or `users`."""
+    """Logins to the global account: none needed (the default), one user, one token, or `users`."""
 
     username: str = ""
     password: str = ""
@@ -102,14 +107,14 @@ class AuthorizationOptions(Record, secret=("password", "token")):
 
     @property
     def required(self) -> bool:
-        """Whether a client has to show anything."""
+        """Whether a client must send credentials."""
         return bool(self.username or self.token or self.users)
 
 
 class ExportOptions(Record):
-    """What an account lets others import: a `stream` of messages, or a `service` to send requests to.
+    """What other accounts may import: a `stream` of messages, or a `service` that takes requests.
 
-    `accounts`: who may; None: every account.
+    `accounts`: the accounts that may; None for all.
     """
 
     subject: str
@@ -117,13 +122,14 @@ class ExportOptions(Record):
     accounts: tuple[str, ...] | None = None
     response: Literal["singleton", "stream", "chunked"] = "singleton"
     response_threshold: float = 0.0  # seconds that a reply may take; 0: two minutes
-    allow_trace: bool = False  # traces of requests go on in the exporting account
-    account_token_position: int = 0  # the token (from 1) of an imported subject that is the importer's name; 0: none is
+    allow_trace: bool = False  # traces of requests continue in the exporting account
+    account_token_position: int = 0  # position (from 1) of the token that must be the importer's name; 0 for none
 
 
 class ImportOptions(Record):
-    """What an account takes from another. `to`: the subject it has here, where `$2` is the second `*` there; `prefix`: put
-    before it (streams). `share`: the service is shown the client that sent the request.
+    """An import from another account. `to`: the local subject, in which `$2` stands for the second `*` of `subject`;
+    `prefix`: a prefix of the local subject instead (streams). `share`: the service gets the identity of the requesting
+    client.
     """
 
     account: str
@@ -132,13 +138,13 @@ class ImportOptions(Record):
     to: str = ""
     prefix: str = ""
     share: bool = False
-    allow_trace: bool = False  # traces go on in this account (streams)
+    allow_trace: bool = False  # traces continue in this account (streams)
 
 
 class MappingOptions(Record):
-    """Messages that clients publish on `source` go to one of `destinations` instead, by weight in percent; the share that
-    is missing to 100 keeps its subject. `cluster`: a destination for servers of that cluster only; where it has any,
-    others do not count.
+    """Messages that clients publish on `source` go to one of `destinations` instead, by weight in percent; the
+    remaining percentage keeps its subject. `cluster`: a destination for servers of that cluster only; if there is any
+    for a cluster, the general ones do not apply in it.
     """
 
     source: str
@@ -146,8 +152,9 @@ class MappingOptions(Record):
 
 
 class JetStreamLimits(Record):
-    """What an account may store; -1: no limit. `tier`: "R1" where the account's JWT says it of streams with one replica, and
-    so of all of ours; else empty."""
+    """What an account may store; -1 for no limit. `tier`: "R1" if the account's JWT has limits for streams with one
+    replica, as all of ours are; otherwise "".
+    """
 
     max_memory: int = -1
     max_file: int = -1
@@ -161,7 +168,7 @@ class JetStreamLimits(Record):
 
 
 class AccountOptions(Record):
-    """A subject space of its own. `jetstream`: None means no streams for it."""
+    """An isolated subject space. `jetstream`: None for an account without streams."""
 
     name: str
     users: tuple[UserOptions, ...] = ()
@@ -174,8 +181,8 @@ class AccountOptions(Record):
     max_subscriptions: int = -1
     max_payload: int = -1
     max_leafnodes: int = -1
-    trace_dest: str = ""  # where the traces of messages with a sampled `traceparent` go; "": there are none
-    trace_sampling: int = 100  # of so many of a hundred
+    trace_dest: str = ""  # destination of traces for a sampled `traceparent`; "" for none
+    trace_sampling: int = 100  # percentage of those messages to trace
 
     def __post_init__(self) -> None:
         if not self.name or self.name == GLOBAL_ACCOUNT:
@@ -183,8 +190,9 @@ class AccountOptions(Record):
 
 
 class ResolverOptions(Record, secret=("url",)):
-    """Where JWTs of accounts come from beside the configuration: `directory` (kinds "full" and "cache"), or `url`, to which
-    an account's public key is appended. `timeout`: seconds for one; `interval`: between two comparisons of full directories.
+    """The source of account JWTs besides the configuration: `directory` (kinds "full" and "cache"), or `url`, to which
+    an account's public key is appended. `timeout`: seconds to fetch one; `interval`: seconds between comparisons of
+    full directories.
     """
 
     kind: Literal["memory", "full", "cache", "url"] = "memory"
@@ -195,10 +203,10 @@ class ResolverOptions(Record, secret=("url",)):
     limit: int = 0  # accounts in the directory; 0: any number
     interval: float = 60.0
     timeout: float = 1.9
-    ca_file: "Path | None" = None  # of the URL's server; None: the system's CAs
-    cert_file: "Path | None" = None  # ours, where that server asks for one
+    ca_file: "Path | None" = None  # for the URL's server; None for the system's CAs
+    cert_file: "Path | None" = None  # our certificate, if that server requires one
     key_file: "Path | None" = None
-    insecure: bool = False  # its certificate is not checked
+    insecure: bool = False  # the server's certificate is not checked
 
     def __post_init__(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
@@ -218,20 +226,20 @@ class ResolverOptions(Record, secret=("url",)):
 
     @property
     def speaks_tls(self) -> bool:
-        """Whether anything is said about TLS."""
+        """Whether an option for TLS is set."""
         return self.insecure or self.ca_file is not None or self.cert_file is not None
 
 
 class OperatorOptions(Record, secret=("resolver", "default_sentinel")):
-    """Operator mode: users show a JWT that an account signed, whose own JWT an operator signed.
+    """Operator mode: users send a JWT signed by an account, whose own JWT is signed by an operator.
 
-    `resolver`: account public key to account JWT. `system_account`: its public key.
+    `resolver`: account JWTs by public key. `system_account`: its public key.
     """
 
     operators: tuple[str, ...]  # operator JWTs
     resolver: Mapping[str, str] = MappingProxyType({})
     system_account: str = ""
     trusted_keys: tuple[str, ...] = ()
-    pinned_accounts: tuple[str, ...] = ()  # others may not connect; empty: all may
+    pinned_accounts: tuple[str, ...] = ()  # only these may be used; empty for all
     accounts_from: ResolverOptions = ResolverOptions()
-    default_sentinel: str = ""  # the user JWT of a client that shows none
+    default_sentinel: str = ""  # the user JWT of a client that sends none

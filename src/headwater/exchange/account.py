@@ -1,4 +1,4 @@
-"""One account: a subject space with a router of its own, its limits, and the reply subjects lent to other accounts."""
+"""One account: a subject space with its own router, its limits, and the reply subjects lent to other accounts."""
 
 import time
 from collections.abc import Callable
@@ -22,15 +22,15 @@ class Account:
         self.is_system = system
         self.connections = 0
         self.leafnodes = 0
-        self.mappings: Mappings | None = None  # None: no subject is mapped
+        self.mappings: Mappings | None = None  # None without mappings
         self.server_name = ""
-        self.system_account = ""  # the name of the server's
-        self.describe_server: Callable[[], dict[str, object]] = dict  # as a report of a trace shows this server
-        self.cluster_name: Callable[[], str] = str  # it may change: a cluster without a name takes that of a peer
+        self.system_account = ""  # the name of the server's system account
+        self.describe_server: Callable[[], dict[str, object]] = dict  # the description of this server in trace reports
+        self.cluster_name: Callable[[], str] = str  # it may change: an unnamed cluster adopts the name of a peer
         self._replies: Replies | None = None
 
     def use(self, options: AccountOptions | None) -> None:
-        """Apply options; a reload passes others."""
+        """Apply options; a reload calls this again."""
         self.options = options
         self.router.samples_traces = options is not None and bool(options.trace_dest)
 
@@ -38,19 +38,19 @@ class Account:
     def replies(self) -> "Replies":
         """The reply subjects of requests from and to other accounts."""
         if self._replies is None:
-            from headwater.exchange.replies import Replies  # imported here: most accounts share nothing
+            from headwater.exchange.replies import Replies  # here: most accounts share nothing
 
             self._replies = Replies(self.router, time.monotonic)
         return self._replies
 
     @property
     def full(self) -> bool:
-        """Whether the account takes no more clients."""
+        """Whether the account accepts no more clients."""
         return self.options is not None and 0 <= self.options.max_connections <= self.connections
 
     @property
     def directory(self) -> str:
-        """The name of its folder; no account's name leads to that of another, or out of the store."""
+        """The name of the account's folder; quoting keeps it inside the store and different from every other account's."""
         return _folder_of(self.name)
 
     def __repr__(self) -> str:
@@ -63,6 +63,6 @@ def store_directory(store: str, name: str) -> str:
 
 
 def _folder_of(name: str) -> str:
-    from urllib.parse import quote  # imported here: a start without accounts needs none of it
+    from urllib.parse import quote  # here: a start without accounts does not need it
 
     return "account-" + quote(name, safe="")

@@ -1,4 +1,4 @@
-"""A client's identity, as nats-server's events and the header Nats-Request-Info show it: never its credentials."""
+"""The description of a client in nats-server's events and the header Nats-Request-Info, without credentials."""
 
 import json
 from typing import TYPE_CHECKING, Protocol
@@ -27,7 +27,7 @@ class Client(Protocol):
 
 
 def client_info(session: Client, *, account: str = "", server: str = "", cluster: str = "") -> Document:
-    """A client. `account`: the one to show, its own when empty. Fields without a value are left out."""
+    """The description of a client. `account`: the account to show, by default the client's. Empty fields are left out."""
     host = session.link.host if session.link is not None else ""
     document: Document = {
         "start": format_time(session.since),
@@ -51,19 +51,19 @@ def client_info(session: Client, *, account: str = "", server: str = "", cluster
 
 
 def round_trip_ns(session: Client) -> int:
-    """How long the last PING took, in ns; 0 before the first."""
+    """The last PING's round trip in ns; 0 before the first."""
     return int(session.heartbeat.round_trip * 1e9)
 
 
 def request_info(account: Account, publisher: "Outlet | None", share: bool) -> bytes:
     """The JSON of Nats-Request-Info: the client of `account` that sent a request to a service of another account.
 
-    `share`: all of the client, and its server and cluster; otherwise its account and round trip.
+    `share`: the whole description, with server and cluster; otherwise only account and round trip.
     """
     server, cluster = (account.server_name, account.cluster_name()) if share else ("", "")
     session = publisher.link.owner if publisher is not None else None  # type: ignore[attr-defined]
     if session is None or not hasattr(session, "heartbeat"):  # the broker itself, or a peer
-        known = {"server": server, "cluster": cluster} if cluster else {}  # nats-server places streams by it
+        known = {"server": server, "cluster": cluster} if cluster else {}  # nats-server places streams by the cluster
         document: Document = {"acc": account.name, **known}
     elif server:
         document = client_info(session, account=account.name, server=server, cluster=cluster)

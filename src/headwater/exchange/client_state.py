@@ -1,9 +1,9 @@
-"""The parts of a session: a small object for each aspect of a client.
+"""The state of a session: a small object for each aspect of a client.
 
     Login ──accepted──▶ Membership    CONNECT ──▶ Terms    reads, ops, messages ──▶ Traffic    PING, PONG ──▶ Heartbeat
 
-They hold state and decide nothing that depends on another part; `session.Session` composes them. All are compiled, because a
-publish reads `Terms` and `Membership` and counts in `Traffic`.
+Each part is independent of the others; `session.Session` composes them. All are compiled, because a publish reads
+`Terms` and `Membership` and counts in `Traffic`.
 """
 
 import cython
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class Login:
-    """How a client proves its identity. `gate` belongs to the listener that it came through, `nonce` is what it may sign."""
+    """A client's authentication. `gate` is that of its listener; `nonce` is the text that it may sign."""
 
     def __init__(self, gate: "Gate", connection_type: str = STANDARD) -> None:
         self.gate = gate
         self.connection_type = connection_type
         self.nonce = ""
-        self.pending: ConnectOptions | None = None  # a CONNECT whose password is being compared in another thread
+        self.pending: ConnectOptions | None = None  # a CONNECT that waits for a slow verdict
         self.refused_user = ""  # the name in a CONNECT that was refused
         self.accepted = False  # a CONNECT was accepted
 
@@ -55,7 +55,9 @@ class Membership:
     def enter(
         self, account: Account, identity: Identity, options: "BrokerOptions", clock: "Callable[[], float]"
     ) -> None:
-        """Become a client of `account` with the rights of `identity`. The account has room: the caller checks that."""
+        """Become a client of `account` with the rights of `identity`. The caller has checked that the account is not
+        full.
+        """
         account.connections += 1
         self.account = account
         self.router = account.router
@@ -68,19 +70,19 @@ class Membership:
         )
 
     def renew(self, identity: Identity, clock: "Callable[[], float]") -> None:
-        """Have the rights of `identity` from now on."""
+        """Replace the rights by those of `identity`."""
         self.identity = identity
         self.guard = Guard(identity.rules, clock) if identity.rules is not None else None
 
     def leave(self) -> None:
-        """Give the account its connection back; safe to call again."""
+        """Stop being a client of the account; safe to call again."""
         if self.account is not None:
             self.account.connections -= 1
             self.account = None
 
 
 class Terms:
-    """What CONNECT has settled, and until then what nats-server assumes of a client that skips it."""
+    """The options of CONNECT; before it, those that nats-server assumes for a client that skips it."""
 
     def __init__(self) -> None:
         self.verbose = True
@@ -92,7 +94,7 @@ class Terms:
         self.version = ""
 
     def settle(self, options: "ConnectOptions") -> None:
-        """Take over an accepted CONNECT."""
+        """Apply an accepted CONNECT."""
         self.verbose = options.verbose
         self.pedantic = options.pedantic
         self.no_responders = options.no_responders
@@ -110,7 +112,7 @@ class Traffic:
 
 
 class Heartbeat:
-    """PINGs to the client. `unanswered` since its last byte; `round_trip` in seconds, 0 before the first PONG."""
+    """PINGs to the client. `unanswered`: PINGs since its last byte; `round_trip` in seconds, 0 before the first PONG."""
 
     def __init__(self) -> None:
         self.unanswered = 0
@@ -118,12 +120,12 @@ class Heartbeat:
         self.round_trip = 0.0
 
     def sent(self, now: float) -> None:
-        """A PING goes out."""
+        """A PING is being sent."""
         self.unanswered += 1
         self.sent_at = now
 
     def answered(self, now: float) -> None:
-        """A PONG came. A clock that stood still between the two counts as one nanosecond: 0 means "not measured"."""
+        """A PONG has arrived. A round trip of 0 counts as one nanosecond, because 0 means "not measured"."""
         self.unanswered = 0
         if self.sent_at:
             self.round_trip = max(now - self.sent_at, 1e-9)
@@ -131,5 +133,5 @@ class Heartbeat:
 
 
 def strictest(*limits: int) -> int:
-    """The smallest of limits of which -1 means none; 0 when there is none at all."""
+    """The smallest limit, where -1 means none; 0 if there is none at all."""
     return min((limit for limit in limits if limit >= 0), default=0)

@@ -1,8 +1,8 @@
 """The timers of clients: PINGs, write deadlines, logins that take too long, credentials that expire.
 
-One timer serves all clients: a sweep, at most SWEEP_SECONDS after the last one, sends the PINGs that are due and ends
-clients that take no bytes for `write_deadline`. A client that still has to authenticate has a timer of its own, and so has
-one whose credentials expire.
+One timer serves all clients: a sweep, at most SWEEP_SECONDS after the last one, sends the PINGs that are due and
+disconnects clients that accept no bytes for `write_deadline`. A client that has not authenticated yet has its own
+timer, and so has one whose credentials expire.
 """
 
 import asyncio
@@ -13,24 +13,24 @@ from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 
 SWEEP_SECONDS = 1.0
-SWEPT = 500  # clients in one turn of the loop, some 2 us each
+SWEPT = 500  # clients per turn of the loop, some 2 us each
 WRITE_DEADLINE = "Slow Consumer (Write Deadline)"  # never sent to the client, which reads nothing
 FIRST_PING_SECONDS = 2.0  # after CONNECT, as in nats-server; the first PING measures the round trip, for monitoring
 
 Note = Callable[..., None]
-"""`note(session, kind, **fields)`: record in the journal what has happened to a client."""
+"""`note(session, kind, **fields)` records an event of a client in the journal."""
 
 
 class ClientWatch:
-    """`clients` lists those to watch over; `clock` is monotonic, in seconds."""
+    """`clients` returns the clients to watch; `clock`: monotonic seconds."""
 
     def __init__(
         self, options: BrokerOptions, clients: Callable[[], Iterable[Session]], clock: Callable[[], float], note: Note
     ) -> None:
         self.options = options
         self.stale = 0  # clients that left too many PINGs unanswered
-        self.slow_consumers = 0  # clients that took no bytes for too long; the routers count the others
-        self.elsewhere: Callable[[], int] = int  # clients of other processes that share this port and its limit; 0
+        self.slow_consumers = 0  # clients that accepted no bytes for too long; the routers count the others
+        self.elsewhere: Callable[[], int] = int  # number of clients in other processes that share this port; 0
         self.backpressure = Backpressure(clock, options.max_pending)
         self._clients = clients
         self._clock = clock
@@ -42,13 +42,15 @@ class ClientWatch:
         self._sweeper: asyncio.TimerHandle | None = None
 
     def begin(self, session: Session) -> None:
-        """Watch over a new client. It expects nothing but INFO before its login: the first PING counts from CONNECT."""
+        """Watch a new client. The first PING is timed from CONNECT, because a client expects only INFO before its
+        login.
+        """
         self._next_ping[session.client_id] = self._clock() + self.options.ping_interval
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(self._pace(), self._sweep)
 
     def logged_in(self, session: Session) -> None:
-        """A CONNECT was accepted: the time to authenticate ends, and the first PING is due soon."""
+        """A CONNECT was accepted: cancel the timer for authentication, and schedule the first PING."""
         self.cancel_timer(session)
         if not session.login.accepted:
             self._next_ping[session.client_id] = self._clock() + min(FIRST_PING_SECONDS, self.options.ping_interval)
@@ -62,7 +64,7 @@ class ClientWatch:
             self.backpressure.progress.forget(session.link)
 
     def set_timer(self, session: Session, seconds: float, function: Callable[[Session], None]) -> None:
-        """Call `function(session)` in `seconds`, instead of what was set before."""
+        """Call `function(session)` in `seconds`; replaces the timer set before."""
         self.cancel_timer(session)
         self._timers[session.client_id] = self._loop.call_later(seconds, function, session)
 
@@ -89,7 +91,7 @@ class ClientWatch:
             self._sweeper = None
 
     def _sweep_some(self, sessions: list[Session], start: int) -> None:
-        """From `start` on, the rest in the next turns; some may be gone by then."""
+        """Sweep SWEPT clients from `start` on, the rest in later turns; some may be gone by then."""
         now, end = self._clock(), start + SWEPT
         if end < len(sessions):
             self._sweeper = self._loop.call_later(0, self._sweep_some, sessions, end)
@@ -107,7 +109,7 @@ class ClientWatch:
                 session.end_reason = WRITE_DEADLINE
 
     def _consider_ping(self, session: Session) -> None:
-        """A client that sends ops needs no PING, once its round trip is known. A PONG is no op of its own accord."""
+        """PING a client, unless its round trip is known and it has sent ops meanwhile; PONGs do not count as ops."""
         ops = session.traffic.messages + session.traffic.ops
         active = ops != self._ops_at_ping.get(session.client_id, 0)
         self._ops_at_ping[session.client_id] = ops

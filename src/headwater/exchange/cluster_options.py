@@ -1,4 +1,4 @@
-"""How a broker finds and trusts the others of its cluster. Plain values; nothing here connects to anything."""
+"""How a broker finds and authenticates the other members of its cluster. Plain values."""
 
 from typing import Literal
 
@@ -9,13 +9,13 @@ from headwater.model.record import Record
 
 
 class ClusterOptions(Record, secret=("routes", "password")):
-    """nats-server's `cluster` block. `port` 0 takes any free one. `routes` are URLs, and may hold passwords.
+    """nats-server's `cluster` block. `port` 0 takes any free one. `routes` are URLs, which may contain passwords.
 
-    `exports` and `imports` are the subjects that go to other brokers and come from them.
+    `exports` are the subjects that may go to other brokers, `imports` those that may come from them.
     """
 
     name: str = ""
-    protocol: Literal["v1", "v2", "auto"] = "v2"  # v1: the mission's cluster protocol; auto: as the peer speaks
+    protocol: Literal["v1", "v2", "auto"] = "v2"  # v1: the cluster protocol document; auto: the peer's dialect
     host: str = "0.0.0.0"
     port: int = 0
     routes: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class ClusterOptions(Record, secret=("routes", "password")):
     no_advertise: bool = False
     connect_retries: int = 0
     connect_backoff: bool = False
-    ping_interval: float = 0.0  # 0: the broker's
+    ping_interval: float = 0.0  # 0 for the broker's
     ping_max: int = 0
     write_deadline: float = 0.0
     tls: TlsOptions | None = None

@@ -1,10 +1,10 @@
-"""The writes of one router: outlets with new output are collected, and written together.
+"""Writes the output of one router: collects outlets with new output, and writes them together.
 
     deliver ─▶ mark(outlet) ─▶ dirty list ─┬─ while a client's input is parsed: at its end (`end_read`)
                                            └─ otherwise: once per loop iteration (`schedule`)
 
-After each write the bytes that still wait are compared with two limits: above the lower one the outlet is `congested`,
-and the caller holds its publishers back; above the upper one it is a slow consumer, and is cut off.
+After each write it compares the bytes still pending with two limits: above the lower one the outlet is `congested`, and
+the caller holds its publishers back; above the upper one it is a slow consumer, and is disconnected.
 """
 
 import logging
@@ -20,29 +20,30 @@ from collections.abc import Callable
 
 logger = logging.getLogger("headwater.exchange.router")
 
-STALL_AT: int = 8 << 20  # bytes waiting for one client above which its publishers are held back
-STALL_SHARE: int = 4  # of what may wait, where that is less: a few publishers' reads of 64 KiB must fit in the rest
-ROUTE_STALL_AT: int = 1 << 20  # the same for a peer: many depend on it, and what waits in caches costs less
-MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is cut off (nats-server's default)
+STALL_AT: int = 8 << 20  # pending bytes of one client above which its publishers are held back
+STALL_SHARE: int = 4  # or above this part of max_pending, if less: a few publishers' reads must fit in the rest
+ROUTE_STALL_AT: int = 1 << 20  # STALL_AT for a peer: many depend on it, and pending bytes that stay in caches cost less
+MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is disconnected (nats-server's default)
 
 
 class Flusher:
-    """`schedule(function)` runs the function once, later in this loop iteration. `max_pending`: bytes that may wait for one
-    client."""
+    """`schedule(function)` runs the function once, later in this loop iteration. `max_pending`: limit of one client's
+    pending bytes.
+    """
 
     def __init__(self, schedule: Callable[[Callable[[], None]], object], max_pending: int) -> None:
         self.max_pending = max_pending
         self.stall_at = min(STALL_AT, max_pending // STALL_SHARE)
         self.route_stall_at = min(ROUTE_STALL_AT, max_pending // STALL_SHARE)
         self.slow_consumers = 0
-        self.congested: list[Outlet] = []  # outlets that the last read has written to, and whose clients are behind
+        self.congested: list[Outlet] = []  # outlets that the last read wrote to and whose clients are behind
         self._schedule = schedule
         self._dirty: list[Outlet] = []
         self._scheduled = False
         self._reading = False
 
     def mark(self, outlet: Outlet) -> cython.int:
-        """`outlet` has output: have it written in this loop iteration."""
+        """Schedule the output of `outlet` to be written in this loop iteration."""
         if outlet.dirty:
             return 0
         outlet.dirty = True
@@ -53,21 +54,21 @@ class Flusher:
         return 0
 
     def begin_read(self) -> cython.int:
-        """A client's input is about to be parsed: `end_read` writes what comes of it, and fills `congested`."""
+        """Call before parsing a client's input; `end_read` then writes the resulting output, and fills `congested`."""
         self._reading = True
         if self.congested:
             self.congested = []
         return 0
 
     def end_read(self) -> cython.int:
-        """Write the output that the parsed input produced, without a detour through the loop."""
+        """Write the output that the parsed input produced, at once."""
         self._reading = False
         if self._dirty:
             self._flush_dirty()
         return 0
 
     def flush(self) -> None:
-        """Write what waits, and cut off slow consumers."""
+        """Write all pending output, and disconnect slow consumers."""
         self._scheduled = False
         self._flush_dirty()
 

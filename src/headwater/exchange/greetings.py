@@ -1,4 +1,4 @@
-"""The INFO that this broker sends to clients: what is the same for all of them, and what differs from client to client."""
+"""The INFO that this broker sends to clients: a common part, and the fields that differ between clients."""
 
 from headwater.exchange.auth.identity import WEBSOCKET
 from headwater.exchange.options import BrokerOptions
@@ -7,7 +7,7 @@ from headwater.wire.handshake import ServerInfo, encode_info
 
 
 class Greetings:
-    """`info` holds what all clients get; a listener's address is entered once it is bound."""
+    """`info`: the common part; listeners enter their addresses once they are bound."""
 
     def __init__(self, options: BrokerOptions, info: ServerInfo) -> None:
         self.options = options
@@ -15,11 +15,11 @@ class Greetings:
         self.websocket_address = ("", 0)
 
     def first(self, session: Session) -> bytes:
-        """The INFO that opens the conversation."""
+        """The first INFO of a connection."""
         return encode_info(self._info_for(session))
 
     def after_login(self, session: Session) -> bytes:
-        """The INFO behind a client's first PONG: it names the account."""
+        """The INFO after a client's first PONG, which names the account."""
         account = session.membership.account
         return encode_info(
             self._info_for(session).replace(

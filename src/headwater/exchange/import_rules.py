@@ -1,8 +1,8 @@
-"""Which imports between accounts are allowed, decided from the options alone. Pure; nats-server's words.
+"""Decides which imports between accounts are allowed, from the options alone. Pure; the error texts are nats-server's.
 
-An import holds when the account it names exports that subject (or a wider one), in public or to this account, or, with
-`account_token_position`, when the token there is this account's name. Imports that would make a message circulate are
-refused: a service whose requests come back to its own importer, streams that feed each other.
+An import is allowed if the account that it names exports the subject (or a wider one), publicly or to this account, or,
+with `account_token_position`, if the token at that position is this account's name. Imports that would make a message
+circulate are refused: a service whose requests return to its importer, streams that feed each other.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,14 +14,14 @@ from headwater.model.subject_rename import SubjectRename, common_pattern
 
 
 class ImportProblem(NamedTuple):
-    """What is wrong with an import of `account`."""
+    """The reason why an import of `account` is refused."""
 
     account: str
     reason: str
 
 
 class CheckedImport(NamedTuple):
-    """An import that holds: what it imports, under which names, and the export that allows it."""
+    """An allowed import: its options, its names on both sides, and the export that allows it."""
 
     options: ImportOptions
     rename: SubjectRename
@@ -29,7 +29,7 @@ class CheckedImport(NamedTuple):
 
 
 def rename_of(entry: ImportOptions) -> SubjectRename:
-    """The names of an import, here and there. Raises ValueError."""
+    """The names of an import on both sides. Raises ValueError."""
     what = f"failed to create mapping transform for {entry.kind} import subject from"
     if entry.kind == "stream" and entry.prefix:
         if not is_valid_subject(entry.prefix.encode()) or {"*", ">"} & set(entry.prefix.split(".")):
@@ -43,7 +43,7 @@ def rename_of(entry: ImportOptions) -> SubjectRename:
 
 
 def export_for(entry: ImportOptions, importer: str, exporter: AccountOptions) -> ExportOptions | None:
-    """The export that allows an import; None when there is none."""
+    """The export that allows an import, or None."""
     wanted = entry.subject.encode()
     for export in exporter.exports:
         offered = export.subject.encode()
@@ -62,7 +62,7 @@ def export_for(entry: ImportOptions, importer: str, exporter: AccountOptions) ->
 def check_imports(
     accounts: Iterable[AccountOptions],
 ) -> tuple[dict[str, list[CheckedImport]], list[ImportProblem]]:
-    """The imports that hold, by importing account, and what is wrong with the others."""
+    """The allowed imports, by importing account, and the problems of the others."""
     known = {account.name: account for account in accounts}
     held: dict[str, list[CheckedImport]] = {name: [] for name in known}
     problems: list[ImportProblem] = []
@@ -98,7 +98,7 @@ def _adding(entry: ImportOptions, reason: str) -> str:
 
 
 def _forms_a_cycle(importer: str, new: CheckedImport, held: Mapping[str, list[CheckedImport]]) -> bool:
-    """Whether what goes to (service) or comes from (stream) the exporter is itself imported from `importer`, and so on."""
+    """Whether the exporter, directly or through others, itself imports the same subject from `importer`."""
     seen: set[tuple[str, bytes]] = set()
     open_ends = [(new.options.account, new.rename.remote)]
     while open_ends:

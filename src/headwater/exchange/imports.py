@@ -1,19 +1,19 @@
-"""Imports between accounts at work: messages that cross from one subject space into another.
+"""Carries messages between accounts: stream and service imports.
 
     stream    a client of the importer subscribes to "eu.orders.*"
               ─▶ a shadow in the exporter's router, on "orders.*", delivers to that one subscription under its own name
 
     service   a client of the importer sends a request to "local.price", reply _INBOX.7
               ─▶ the exporter gets it on "price", reply _R_.Ab3dEf.x1, with the header Nats-Request-Info: the client
-              ─▶ what is sent to _R_.Ab3dEf.x1 goes back to _INBOX.7
-              a request that came from another broker of the cluster was passed on there
+              ─▶ a reply to _R_.Ab3dEf.x1 goes back to _INBOX.7
+              a request from another broker of the cluster was already passed on there
 
-    JetStream delivers to an inbox under the subject that a message was stored with (`Router.route_under`): what crosses
-    follows the inbox and keeps that subject, and the reply by which it is acknowledged.
+    JetStream delivers to an inbox but shows the subject that a message was stored with (`Router.route_under`): such a
+    message crosses by its inbox, and keeps the shown subject and its ack subject.
 
-A shadow lives as long as its subscription and is in its queue group, so that interest, "no responders" and clusters work
-as in one account; it is not shadowed again: streams do not cross two accounts in a row, as in nats-server. A request may;
-its reply comes by `replies`.
+A shadow lives as long as its subscription and has its queue group, so that interest, "no responders" and clusters work
+as in one account. Shadows are not shadowed again: as in nats-server, streams do not cross two accounts in a row. A
+request may; `replies` leads its reply back.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class StreamImports:
-    """Those of one importing `account`; `home` is its router, which reports every subscription to it."""
+    """The stream imports of `account`; `home` is its router, which reports every subscription to this object."""
 
     def __init__(self, home: Router, account: str) -> None:
         self._home = home
@@ -44,11 +44,11 @@ class StreamImports:
         self._shadows: dict[Subscription, list[tuple[Router, Subscription]]] = {}
 
     def add(self, rename: SubjectRename, exporter: Router, *, allow_trace: bool = False) -> None:
-        """Import from `exporter`, for the subscriptions that are made from now on. `allow_trace`: traces go on here."""
+        """Import from `exporter`, for subscriptions made from now on. `allow_trace`: traces continue in this account."""
         self._imports.append((rename, exporter, allow_trace))
 
     def subscribed(self, subscription: Subscription) -> None:
-        """A client subscribed here: make shadows for the imported part of the subscription."""
+        """A client has subscribed: make shadows for the imported part of the subscription."""
         for rename, exporter, allow_trace in self._imports:
             wanted = common_pattern(subscription.subject, rename.local)
             if wanted is not None:
@@ -61,12 +61,12 @@ class StreamImports:
                 self._shadows.setdefault(subscription, []).append((exporter, shadow))
 
     def unsubscribed(self, subscription: Subscription) -> None:
-        """The subscription ended: end its shadows."""
+        """A subscription has ended: end its shadows."""
         for exporter, shadow in self._shadows.pop(subscription, ()):
             exporter.unsubscribe(shadow)
 
     def close(self) -> None:
-        """Import nothing any more."""
+        """End all imports."""
         for subscription in list(self._shadows):
             self.unsubscribed(subscription)
         self._imports.clear()
@@ -92,7 +92,7 @@ class StreamImports:
         exporter: Router,
         untraced: Callback | None,
     ) -> TracedCallback:
-        """The same for a message that is traced; `untraced`: delivers it where its trace must end."""
+        """The callback for traced messages; `untraced`: the callback to use if the trace must end here."""
         home, account = self._home, self._account
 
         def deliver(trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
@@ -110,9 +110,9 @@ class StreamImports:
 
 
 class ServiceImport:
-    """One service that an account imports. Listens under the local name.
+    """One imported service. Subscribes to its local name in the importing account.
 
-    What came over a route is left alone (`Router.over_route`): the broker that its client is at has passed it on.
+    Ignores messages from a route (`Router.over_route`): the client's own broker has passed them on.
     """
 
     def __init__(self, importer: Account, exporter: Account, checked: "CheckedImport") -> None:
@@ -129,18 +129,19 @@ class ServiceImport:
         )
 
     def close(self) -> None:
-        """Import it no more."""
+        """End the import."""
         self._importer.router.unsubscribe(self._listening)
 
     def _on_request(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
-        """Pass a request on. False when the other account has no interest in it."""
+        """Pass a request on. False if the other account has no interest in it."""
         return self._pass_on(None, b"", subject, reply, header_block, payload)
 
     def _on_traced(
         self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
     ) -> bool:
-        """The same for a traced one. Its trace ends here unless the export allows traces; else other brokers report to a
-        subject of the exporter's, which leads back."""
+        """Pass a traced request on. Its trace ends here unless the export allows traces; then other brokers report to a
+        subject in the exporter's account that leads back.
+        """
         if self._importer.router.over_route:
             return False
         there = self._exporter
@@ -162,7 +163,7 @@ class ServiceImport:
         header_block: bytes,
         payload: bytes,
     ) -> bool:
-        """`destination`: what `Nats-Trace-Dest` is to be there; b"": as it is."""
+        """Pass a request on. `destination`: the new value of `Nats-Trace-Dest`; b"" to keep the old one."""
         if self._importer.router.over_route:
             return False
         from headwater.exchange.client_info import request_info  # here: a node of a cluster starts without `datetime`

@@ -1,15 +1,15 @@
-"""The JetStream API of other brokers in the cluster, for clients of one that has no streams of its own.
+"""The JetStream API of other brokers in the cluster, for clients of a broker without streams.
 
-nats-servers serve the API in their system account, into which every account imports `$JS.API.>`: who is asked is found by
-interest, across routes. A broker without streams does the same, so that its clients reach the streams of real servers as
-those of a nats-server without JetStream do:
+nats-servers serve the API in their system account, from which every account imports `$JS.API.>`; a request finds its
+server by interest, across routes. A broker without streams does the same, so that its clients reach the streams of real
+servers, like clients of a nats-server without JetStream:
 
     a client of $G asks $JS.API.STREAM.INFO.x ─▶ in $SYS, with Nats-Request-Info: the client and its server
-                                              ─▶ to the peers that serve it there; the answer comes back to its inbox
+                                              ─▶ to the peers that serve it there; the answer goes to the client's inbox
 
-Pulls and direct gets are not asked there: they have subjects of their own in the client's account, and interest in them
-crosses routes as all interest does. Where no peer serves the API (or one of ours does, in the account itself) nothing is
-passed on, and a request without a receiver gets "no responders", as before.
+Pulls and direct gets do not go there: they have their own subjects in the client's account, and interest in them
+crosses routes like all interest. If no peer serves the API in the system account (a Headwater peer serves it in the
+client's account), nothing is passed on, and a request without a receiver gets "no responders".
 
 Source: nats-server 2.15, enableJetStreamInfoServiceImportOnly and processServiceImport.
 """
@@ -30,7 +30,7 @@ _ELSEWHERE = (b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET.")
 
 
 class JetStreamImport(ServiceImport):
-    """One account's. `system`: where the API is served."""
+    """The import of one account. `system`: the account in which peers serve the API."""
 
     def __init__(self, importer: "Account", system: "Account") -> None:
         wanted = ImportOptions(account=system.name, subject=API, kind="service", share=True)
@@ -51,7 +51,7 @@ class JetStreamImport(ServiceImport):
 
 
 def needs_import(account: "Account", system: "Account") -> bool:
-    """Whether `account` is to have one: not where it imports the API from an account that its options name."""
+    """Whether `account` needs a JetStreamImport; not if its options already import the API from another account."""
     if account is system:
         return False
     imports = account.options.imports if account.options is not None else ()

@@ -1,6 +1,6 @@
-"""Leaf nodes: those that a broker accepts as their hub, and the hubs that it dials itself. Plain values.
+"""Options for leaf nodes: for those that a broker accepts as their hub, and for the hubs that it dials. Plain values.
 
-    LeafOptions ─┬─ host, port, tls, users    how spokes reach us, and what they must show; port None: no listener
+    LeafOptions ─┬─ host, port, tls, users    the listener for spokes, and their credentials; port None: no listener
                  └─ remotes                   the hubs that we are a spoke of, each with one account of ours
 
 A connection joins one account here to one account there.
@@ -23,11 +23,11 @@ KNOWN_SCHEMES = ("nats-leaf", "nats", "leaf", "tls", *WEBSOCKET_SCHEMES)
 REFUSED_SCHEMES = (
     "http",
     "https",
-)  # any other is a plain connection, or with tls:// an encrypted one, as in nats-server
+)  # as in nats-server, tls:// is an encrypted connection and any other scheme a plain one
 
 
 class RemoteTlsOptions(Record):
-    """How we speak TLS to a hub. `insecure`: its certificate is not checked. `handshake_first`: TLS before its INFO."""
+    """TLS to a hub. `insecure`: its certificate is not checked. `handshake_first`: TLS before its INFO."""
 
     ca_file: "Path | None" = None  # None: the system's CAs
     cert_file: "Path | None" = None
@@ -42,11 +42,12 @@ class RemoteTlsOptions(Record):
 
 
 class RemoteOptions(Record, secret=("urls", "nkey")):
-    """A hub. `urls` may hold a user and a password. `account`: ours. `nkey`: a seed; `credentials`: a .creds file.
+    """A hub to dial. `urls` may contain a user and a password. `account`: ours. `nkey`: a seed; `credentials`: a .creds
+    file.
 
-    `deny_imports` are subjects that we do not take from there, `deny_exports` those that we do not send. `hub`: the other
-    side is the spoke, though we dial. `isolate`: it gets no interest of other leaf nodes; `request_isolation`: we ask it
-    to send us none.
+    `deny_imports` are subjects that we do not accept from it, `deny_exports` those that we do not send. `hub`: the
+    other side is the spoke, although we dial. `isolate`: it gets no interest of other leaf nodes; `request_isolation`:
+    we request that it sends us none.
     """
 
     urls: tuple[str, ...]
@@ -83,7 +84,7 @@ class RemoteOptions(Record, secret=("urls", "nkey")):
 
 
 class LeafUser(Record):
-    """Who a spoke may be, and the account of ours that it is joined to."""
+    """A user for spokes, and the account of ours that they join."""
 
     user: UserOptions
     account: str = GLOBAL_ACCOUNT
@@ -92,7 +93,7 @@ class LeafUser(Record):
 class LeafOptions(Record):
     """nats-server's `leafnodes` block. `port` None: no listener; 0: any free one.
 
-    `users` replace the broker's own for spokes. `account`: where spokes are joined that need not show anything.
+    `users` replace the broker's own for spokes. `account`: the account that spokes without credentials join.
     """
 
     host: str = "0.0.0.0"
@@ -106,7 +107,7 @@ class LeafOptions(Record):
     min_version: str = ""
     reconnect_interval: float = 1.0
     isolate: bool = False
-    write_deadline: float = 0.0  # 0: the broker's
+    write_deadline: float = 0.0  # 0 for the broker's
     remotes: tuple[RemoteOptions, ...] = ()
 
     def __post_init__(self) -> None:
@@ -126,13 +127,13 @@ class LeafOptions(Record):
             seen.add(key)
 
     def accounts(self) -> set[str]:
-        """The accounts that are named here."""
+        """The accounts that these options name."""
         named = {self.account} if self.account else set()
         return named | {user.account for user in self.users} | {remote.account for remote in self.remotes}
 
 
 def _scheme(url: str) -> str:
-    """Of a URL of a hub. Raises ConfigError, which does not quote it: it may hold a password."""
+    """The scheme of a hub's URL. Raises ConfigError, which does not quote the URL: it may contain a password."""
     scheme, found, _ = url.partition("://")
     scheme = scheme.lower() if found else "nats-leaf"
     try:
@@ -147,7 +148,7 @@ def _scheme(url: str) -> str:
 
 
 def scheme_of(url: str) -> str:
-    """In lower case; `nats-leaf` where the URL has none."""
+    """The scheme in lower case; `nats-leaf` if the URL has none. Raises ConfigError for an invalid URL."""
     return _scheme(url)
 
 

@@ -1,6 +1,6 @@
-"""How clients reach a broker: TLS and WebSocket; how people reach its monitoring: HTTP.
+"""Options of listeners: TLS and WebSocket for clients, HTTP for monitoring.
 
-Plain values; times in seconds. Secrets are never part of a `repr`.
+Plain values; times in seconds. `repr` leaves secrets out.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 class TlsOptions(Record):
     """Certificates, and whether clients need one. Versions below TLS 1.2 are refused.
 
-    `verify`: clients need a certificate that `ca_file` vouches for; `verify_and_map`: and it names the user.
-    `handshake_first`: True: TLS before any byte of NATS; seconds: INFO goes out when no TLS came within them.
-    `pinned_certs`: SHA-256 of the public keys that are taken, in lower-case hexadecimal; empty: any.
+    `verify`: clients need a certificate issued by `ca_file`; `verify_and_map`: which also names the user.
+    `handshake_first`: True for TLS before any byte of NATS; a number is the seconds without a TLS hello after which
+    INFO is sent in the clear. `pinned_certs`: SHA-256 of the accepted public keys, in lower-case hexadecimal; empty to
+    accept any.
     """
 
     cert_file: "Path"
@@ -30,7 +31,7 @@ class TlsOptions(Record):
     handshake_first: bool | float = False
     timeout: float = 2.0
     allow_non_tls: bool = False
-    ciphers: tuple[str, ...] = ()  # OpenSSL's names, for TLS 1.2; empty: Python's choice
+    ciphers: tuple[str, ...] = ()  # OpenSSL's names, for TLS 1.2; empty for Python's default
     min_version: Literal["1.2", "1.3"] = "1.2"
     pinned_certs: frozenset[str] = frozenset()
 
@@ -47,10 +48,10 @@ HANDSHAKE_FIRST_AUTO = 0.05  # seconds; nats-server's `handshake_first: auto`
 class WebSocketOptions(Record, secret=("password", "token")):
     """The WebSocket listener. Either `tls` or an explicit `no_tls`, as in nats-server.
 
-    `username`, `token`, `no_auth_user` replace those of the broker for clients that come this way.
+    `username`, `token` and `no_auth_user` replace those of the broker for WebSocket clients.
     """
 
-    host: str = ""  # empty: the broker's
+    host: str = ""  # "" for the broker's
     port: int = 0  # 0: any free one
     tls: TlsOptions | None = None
     no_tls: bool = False
@@ -79,14 +80,15 @@ class WebSocketOptions(Record, secret=("password", "token")):
 
 
 def check_port(port: int) -> None:
-    """Raises ConfigError for a number that is no port."""
+    """Raises ConfigError if `port` is not a valid port number."""
     if not 0 <= port <= 65_535:
         raise ConfigError(f"address {port}: invalid port", value=port, limit="0 to 65535", hint="0 takes any free one")
 
 
 class MonitoringOptions(Record):
-    """The HTTP listener for /varz and the rest. `port` 0 takes any free one; `tls` uses the clients' certificate.
-    `metrics_prefix` replaces those of the names under /metrics (`gnatsd`, `jetstream`)."""
+    """The HTTP listener for /varz and the other endpoints. `port` 0 takes any free one; `tls` uses the certificate of
+    the client listener. `metrics_prefix` replaces the prefixes of names under /metrics (`gnatsd`, `jetstream`).
+    """
 
     host: str
     port: int

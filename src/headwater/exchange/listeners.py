@@ -1,4 +1,4 @@
-"""From options to listeners: which layers a client's connection gets."""
+"""Makes the layers of client connections from the listeners' options."""
 
 from collections.abc import Callable
 from typing import cast
@@ -40,18 +40,19 @@ def tls_settings(options: TlsOptions, *, inside_websocket: bool = False) -> Serv
 
 
 def secure_session(settings: ServerTls, owner: LinkOwner, upper: Layer | None = None) -> Link:
-    """The link of a session that is reached through TLS."""
+    """The link of a session on a TLS connection."""
     return secure_link(settings, owner, upper, cast(Session, owner).secured)
 
 
-_MESSAGE_ROOM = 1 << 16  # bytes; what a WebSocket message may hold beside the largest payload
+_MESSAGE_ROOM = 1 << 16  # bytes that a WebSocket message may have besides the largest payload
 
 
 def websocket_links(
     options: WebSocketOptions, max_payload: int, *, leafnodes: bool = False
 ) -> Callable[[LinkOwner], Link]:
-    """What makes the links of the WebSocket listener, which may have the endpoint of leaf nodes. Raises ConfigError, and
-    EnvironmentProblem without wsproto."""
+    """The function that makes the WebSocket listener's links; `leafnodes`: with the endpoint for leaf nodes. Raises
+    ConfigError, and EnvironmentProblem without wsproto.
+    """
     from headwater.net.websocket import WebSocketServer, websocket_link
 
     server = WebSocketServer(

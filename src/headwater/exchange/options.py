@@ -1,13 +1,13 @@
 """The options of a broker, with nats-server's defaults. Plain values; sizes in bytes, times in seconds.
 
     BrokerOptions ─┬─ authorization: one user, one token, or users, of the global account $G
-                   ├─ accounts: isolated subject spaces, each with users of its own
-                   ├─ operators and resolver: who users are is signed in JWTs, nothing is listed here
-                   ├─ tls, websocket: how clients reach us
+                   ├─ accounts: isolated subject spaces, each with its own users
+                   ├─ operators and resolver: users are in signed JWTs, not listed here
+                   ├─ tls, websocket: listeners for clients
                    ├─ cluster, leafnodes: other brokers
                    └─ limits and times
 
-Every option is checked here, so that a broker which starts can work. Secrets are never part of a `repr` or an error.
+Every option is checked here, so a broker that starts has valid options. `repr` and errors leave secrets out.
 """
 
 from collections.abc import Mapping
@@ -40,12 +40,12 @@ SyncPolicy = Literal["always", "interval", "never"]
 
 
 class BrokerOptions(Record):
-    """Raises ConfigError for values that cannot work."""
+    """All options of a broker. Raises ConfigError for invalid values."""
 
     host: str = "127.0.0.1"
     port: int = 0  # 0: any free one
-    reuse_port: bool = False  # other processes listen there too (SO_REUSEPORT), and share the clients
-    server_name: str = ""  # empty: the server id
+    reuse_port: bool = False  # other processes may share the port and the clients (SO_REUSEPORT)
+    server_name: str = ""  # "" for the server id
     client_advertise: str = ""  # host:port in connect_urls instead of our own
     no_advertise: bool = False
 
@@ -53,9 +53,9 @@ class BrokerOptions(Record):
     accounts: tuple[AccountOptions, ...] = ()
     mappings: tuple[MappingOptions, ...] = ()  # of the global account
     system_account: str = SYSTEM_ACCOUNT
-    no_auth_user: str = ""  # who a client is that shows nothing
+    no_auth_user: str = ""  # the user of clients without credentials
     operator: OperatorOptions | None = None
-    auth_timeout: float | None = None  # None: 2 s; with TLS its timeout and one more
+    auth_timeout: float | None = None  # None: 2 s; with TLS, tls.timeout + 1 s
     tls: TlsOptions | None = None
     websocket: WebSocketOptions | None = None
     cluster: "ClusterOptions | None" = None
@@ -79,10 +79,10 @@ class BrokerOptions(Record):
     store_dir: "str | Path" = "headwater-data"
     sync: SyncPolicy = "always"
     jetstream_domain: str = ""
-    default_js_domain: Mapping[str, str] = MappingProxyType({})  # of accounts without streams, by name
-    scoped_acks: bool = False  # ack subjects name the domain and the account
+    default_js_domain: Mapping[str, str] = MappingProxyType({})  # for accounts without streams, by name
+    scoped_acks: bool = False  # ack subjects contain the domain and the account
     jetstream_limits: JetStreamLimits = JetStreamLimits()
-    default_max_consumers: int = 1000  # of a stream, where neither it nor its account says; below 0: no limit
+    default_max_consumers: int = 1000  # of a stream, if neither it nor its account sets it; below 0 for no limit
     stream_limits: ServerLimits = ServerLimits()
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class BrokerOptions(Record):
         if self.operator is not None:
             if leafnodes.users:
                 raise ConfigError("operator mode does not allow specifying users in leafnodes configuration")
-            return  # accounts are the operator's, and are looked for at the start
+            return  # accounts are the operator's, and are looked up at the start
         known = {account.name for account in self.accounts} | {GLOBAL_ACCOUNT, self.system_account}
         for name in sorted(leafnodes.accounts() - known):
             raise ConfigError(f'cannot find local account "{name}" specified in leafnodes', value=name)
@@ -137,13 +137,13 @@ class BrokerOptions(Record):
 
     @property
     def seconds_to_authenticate(self) -> float:
-        """How long a client may take until its CONNECT is accepted."""
+        """Seconds until a client's CONNECT must be accepted."""
         if self.auth_timeout is not None:
             return self.auth_timeout
         return self.tls.timeout + 1.0 if self.tls is not None else 2.0
 
     def _check_subjects(self) -> None:
-        """Imports and mappings; their modules are loaded where there are any."""
+        """Check imports and mappings; their modules are imported only if there are any."""
         if any(account.imports for account in self.accounts):
             from headwater.exchange.import_rules import check_imports
 

@@ -1,6 +1,6 @@
-"""What a connection to another broker is, whatever it speaks: a link, an outlet, a parser, PINGs, and an orderly end.
+"""The common part of connections to other brokers: a link, an outlet, a parser, PINGs, and an orderly end.
 
-A route (`cluster/route.py`) and a leaf node's connection (`leaf/connection.py`) are made of it, and say what the ops mean.
+A route (`cluster/route.py`) and a leaf node's connection (`leaf/connection.py`) extend it and handle the ops.
 """
 
 import cython
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PeerConnection(RouteOpHandler):
-    """`clock`: seconds, monotonic. `parser`: set by the class that is made of this one, before the first byte."""
+    """`clock`: monotonic seconds. A subclass replaces `parser` before the first byte."""
 
     def __init__(self, clock: "Callable[[], float]") -> None:
         self.clock = clock
@@ -41,13 +41,13 @@ class PeerConnection(RouteOpHandler):
         self.opened = clock()
 
     def established(self, link: "Link") -> None:
-        """The link stands."""
+        """The link is established."""
         self.link = link
         self.outlet = Outlet(link, link.output)
         self.outlet.is_route = True
 
     def parse(self, router: Router, buffer: bytearray, filled: int) -> int:
-        """Parse input, and write its deliveries by `router`; returns the bytes used."""
+        """Parse input, and write its deliveries through `router`; returns the number of bytes used."""
         router.begin_read()
         try:
             return self.parser.parse(buffer, 0, filled)
@@ -62,7 +62,7 @@ class PeerConnection(RouteOpHandler):
         self.pulse.end()
 
     def send(self, data: bytes) -> None:
-        """Queue output; it is written before long."""
+        """Queue output, which is written at the end of this loop iteration."""
         if self.link is not None and not self.link.closing and data:
             self.link.output.append(data)
             self.link.flush_soon()
@@ -74,14 +74,14 @@ class PeerConnection(RouteOpHandler):
         return settled
 
     def close_link(self) -> None:
-        """Parse nothing more, and close after the pending output."""
+        """Stop parsing, and close after the pending output."""
         self.parser.stopped = True
         if self.link is not None:
             self.link.resume_reading()  # reading may be paused for a verdict, and only reading detects the end
             self.link.close()
 
     def go_on(self) -> None:
-        """The verdict on CONNECT has come: parse on, if the peer was accepted."""
+        """The verdict on CONNECT has arrived: continue parsing if the peer was accepted."""
         if self.parser.suspended and self.link is not None and not self.link.closing:
             self.parser.stopped = self.parser.suspended = False
             self.link.resume_reading()

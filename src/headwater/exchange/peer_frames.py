@@ -1,11 +1,12 @@
-"""Frames for one peer, a broker of the cluster or a leaf node, written into its output buffer.
+"""Writes frames for one peer, a broker of the cluster or a leaf node, into its output buffer.
 
-    RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes, where there are headers
-    RMSG <account> <subject> | <queue>... <size>␍␊          for one member each of these groups, too
+    RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes for messages with headers
+    RMSG <account> <subject> | <queue>... <size>␍␊          also for one member of each of these groups
     RMSG <account> <subject> + <reply> <queue>... <size>␍␊
-    LMSG <subject> …                                        the same between leaf nodes, which name no account
+    LMSG <subject> …                                        the same between leaf nodes, without the account
 
-A peer that takes no headers gets messages without: the writers return how many were left out.
+A peer that does not support headers gets messages without them; the writers return the number of header blocks left
+out.
 """
 
 import cython
@@ -21,10 +22,10 @@ else:
 
 
 class PeerFrames:
-    """`plain_head` and `headed_head`: all of a frame before the subject, without headers and with.
+    """`plain_head` and `headed_head`: the part of a frame before the subject, without and with headers.
 
-    `listed` and `plain` are set by the decision on the message under way: the groups that it is for, as ` | a b `, and
-    whether the peer gets it for plain interest.
+    `listed` and `plain` are scratch fields for routing the current message: the groups that the peer gets it for, as `
+    | a b `, and whether the peer gets it for plain interest.
     """
 
     def __init__(self, outlet: Outlet, plain_head: bytes, headed_head: bytes) -> None:
@@ -35,7 +36,9 @@ class PeerFrames:
         self._headed_head = headed_head
 
     def write(self, listed: bytes, message: MessageView) -> cython.int:
-        """A message for plain interest and the groups of `listed` (` | a b `, or empty). 1 when headers were left out."""
+        """Write a message for plain interest and the groups of `listed` (` | a b `, or b""). Returns 1 if headers were
+        left out.
+        """
         output: OutputBuffer = self.outlet.output
         buffer: bytearray = message.buffer
         end: cython.Py_ssize_t = message.end + 2
@@ -43,9 +46,7 @@ class PeerFrames:
         replies: cython.bint = message.reply_end > message.reply
         strip: cython.bint = not bare and not self.outlet.headers
         head: bytes = self._plain_head if bare or strip else self._headed_head
-        if (
-            not listed and not strip and message.tail == message.subject_end + 1
-        ):  # all of it is as the publisher wrote it
+        if not listed and not strip and message.tail == message.subject_end + 1:  # the publisher's text can be copied
             output.append_pair(head, buffer, message.subject, end)
             return 0
         output.append_pair(head, buffer, message.subject, message.subject_end)
@@ -67,7 +68,9 @@ class PeerFrames:
     def write_run(
         self, listed: bytes, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """`count` messages with the same line, each `stride` bytes behind the one before. How many blocks were left out."""
+        """Write `count` messages with the same line, `stride` bytes apart. Returns the number of header blocks left
+        out.
+        """
         bare: cython.bint = message.headers == message.payload
         rest: cython.Py_ssize_t = message.tail
         left_out: cython.Py_ssize_t = 0

@@ -1,7 +1,8 @@
-"""A message from inside the broker whose payload is in pieces: bytes, and ranges of files that the kernel sends by itself.
+"""Delivers a message of the broker whose payload is in pieces: bytes, and ranges of files that the kernel sends by
+itself.
 
-To the one client that is subscribed, over a plain socket, they go without a copy. Every other case (several subscribers, a
-subscription of another broker, TLS, rules about what a client may receive) is left to `Router.publish`.
+A sole subscriber on a plain socket gets them without a copy. Every other case (several subscribers, interest at another
+broker, TLS, a subscriber with permissions) is left to `Router.publish`.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,9 @@ def sole_client(router: Router, subject: bytes) -> Subscription | None:
 
 
 def send_pieces(subscription: Subscription, subject: bytes, pieces: Sequence[Piece]) -> None:
-    """Deliver a message without headers to what `sole_client` returned. A file that fails ends the client's connection."""
+    """Deliver a message without headers to the subscription that `sole_client` returned. A file that fails ends the
+    client's connection.
+    """
     outlet = subscription.outlet
     assert outlet is not None
     size = sum(map(len, pieces))

@@ -1,8 +1,8 @@
-"""Which clients may stay when users change in a running broker (a reload), and with which rights.
+"""Decides which clients may stay, and with which rights, when a reload changes the users. Pure.
 
-No password is kept after CONNECT, so none can be checked again. A client stays if the user that it logged in as is still
-there with the same credentials; its permissions are those of the new configuration from then on. Every other client is
-closed and may come back with the credentials that the new rules demand. Pure.
+Passwords are not kept after CONNECT, so they cannot be checked again. A client stays if its user still exists with the
+same credentials, and gets the permissions of the new configuration. Every other client is disconnected, and may
+reconnect with credentials that the new configuration accepts.
 """
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT, Permissions, UserOptions
@@ -10,24 +10,25 @@ from headwater.exchange.auth.identity import Identity
 from headwater.exchange.auth.permissions import rules_of
 from headwater.exchange.options import BrokerOptions
 
-Rule = tuple[UserOptions, Permissions | None]  # a user without its permissions, and the permissions that hold for it
+Rule = tuple[UserOptions, Permissions | None]  # a user without its permissions, and the permissions that apply to it
 
 
 def accounts_can_change(before: BrokerOptions, after: BrokerOptions) -> bool:
-    """Whether a running broker can get these accounts. New ones can come; none can go, for its streams and its clients;
-    what one may store is fixed.
+    """Whether a running broker can change to these accounts. Accounts can be added, but not removed, because of their
+    streams and clients; what an account may store is fixed.
     """
     old, new = ({one.name: one for one in options.accounts} for options in (before, after))
     if before.operator != after.operator:
         return False
     if before.authorization.callout is None and after.authorization.callout is not None:
-        return False  # the id that a callout service knows a broker by is a key, made at the start
+        return False  # the id of a broker in callout requests is a key that is generated at the start
     return all(name in new and new[name].jetstream == one.jetstream for name, one in old.items())
 
 
 class Reauthorization:
-    """From the rules `before` to those `after`. All users are gone through once, not for each client: with a thousand of
-    them and ten thousand clients that took a minute."""
+    """The change from the rules `before` to those `after`. It compares all users once, not per client: with a thousand
+    users and ten thousand clients that took a minute.
+    """
 
     def __init__(self, before: BrokerOptions, after: BrokerOptions) -> None:
         self._before, self._after = before.authorization, after.authorization
@@ -43,10 +44,11 @@ class Reauthorization:
         }
 
     def renewed(self, identity: Identity) -> Identity | None:
-        """What a client that was `identity` is from now on, the same object where nothing has changed; None when it has to
-        leave."""
+        """The new identity of a client that had `identity`, the same object if nothing has changed; None if it must
+        leave.
+        """
         old, new = self._before, self._after
-        if self._is_operators:  # its rights are in JWTs, not in the configuration
+        if self._is_operators:  # rights are in JWTs, not in the configuration
             return identity
         if not identity.user:
             stays = bool(new.token) and old.token == new.token if self._asked else not self._asks
@@ -57,7 +59,7 @@ class Reauthorization:
             same = old.default_permissions == new.default_permissions
             return identity if same else identity.replace(rules=rules_of(new.default_permissions))
         key = (identity.account, identity.user)
-        if old.callout is not None and key not in self._configured:  # a callout service has let it in
+        if old.callout is not None and key not in self._configured:  # accepted by a callout service
             return identity if old.callout == new.callout else None
         if key in self._unchanged:
             return identity

@@ -1,11 +1,11 @@
-"""The reply subjects that an account lends to requests of other accounts, each until its reply came or its time is over.
+"""The reply subjects that an account lends to requests of other accounts, each until its reply arrives or it expires.
 
-    _R_.<head>.<two words>   leads back to the reply subject that the requester named, in the requester's account
+    _R_.<head>.<two words>   leads back to the requester's reply subject, in the requester's account
 
-What JetStream delivers to such a subject, for a pull request that came by an import, arrives under the subject that its
-message was stored with, and with its acknowledgement subject as it is.
+A JetStream delivery to such a subject, for an imported pull request, keeps the subject that its message was stored with
+and its ack subject.
 
-They are remembered for a time, and no more than REPLIES of them: older ones are forgotten first.
+At most REPLIES of them are kept; the oldest are dropped first.
 """
 
 import os
@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from headwater.exchange.router import Router
 
-REPLIES = 1 << 16  # reply subjects that an account keeps, some 300 bytes each
-RESPONSE_SECONDS = 120.0  # for the first reply, where the export does not say
-ACK_PREFIX = b"$JS.ACK."  # left as they are, as in nats-server: an ack names the stream, not the account
+REPLIES = 1 << 16  # reply subjects kept per account, some 300 bytes each
+RESPONSE_SECONDS = 120.0  # for the first reply, if the export does not set it
+ACK_PREFIX = b"$JS.ACK."  # not replaced, as in nats-server: an ack names the stream, not the account
 
 
 class Pending(NamedTuple):
-    """A reply that may come: where it goes, whether more than one may, and until when (None: for ever)."""
+    """An expected reply: its destination, whether several may arrive, and until when (monotonic seconds)."""
 
     home: Router
     reply: bytes
@@ -31,7 +31,7 @@ class Pending(NamedTuple):
 
 
 class Replies:
-    """The reply subjects that one account has been given in place of those of importers. `clock`: monotonic seconds."""
+    """The reply subjects in one account that replace those of importers. `clock`: monotonic seconds."""
 
     def __init__(self, router: Router, clock: Callable[[], float], seed: str | None = None) -> None:
         self._router = router
@@ -48,8 +48,9 @@ class Replies:
         return len(self._waiting)
 
     def announce(self) -> None:
-        """Subscribe to the replies. Call it before the first request: a request may reach its responder over another route
-        than this interest, and sooner, for instance through the Raft group of real servers."""
+        """Subscribe to the replies. Call this before the first request: a request may reach its responder over another
+        route, and sooner, than this interest, for instance through the Raft group of real servers.
+        """
         if not self._head:
             self._head = b"_R_." + self._word() + b"."
             self._router.subscribe_between(self._head + b"*", self._on_reply, announce=True)
@@ -68,7 +69,7 @@ class Replies:
         return subject
 
     def forget(self, subject: bytes) -> None:
-        """No reply will come."""
+        """Drop a subject: no reply will arrive."""
         self._waiting.pop(subject, None)
 
     def _word(self) -> bytes:

@@ -603,10 +603,7 @@ class Router:
         for subscription in called:
             if subscription.closed or subscription.callback is None:
                 continue
-            self.publisher, self.over_route = (
-                publisher,
-                over_route,
-            )  # each time: a callback may publish
+            self.publisher, self.over_route = publisher, over_route  # each time: a callback may publish
             try:
                 if subscription.callback(subject, reply, header_block, payload) is False:
                     missed += 1

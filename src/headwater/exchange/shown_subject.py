@@ -1,15 +1,15 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The subject that a JetStream delivery bears, on its way to another broker.
+"""How a JetStream delivery keeps the subject that it shows on its way to another broker.
 
-A delivery goes to an inbox, and shows the subject that its message was stored with. A frame of a route has one subject,
-which says where it goes; the other one travels behind the reply, and the broker that delivers it takes the two apart:
+A delivery goes to an inbox, but shows the subject that its message was stored with. A frame of a route has one subject,
+the destination; the shown subject is appended to the reply, and the delivering broker separates the two:
 
     RMSG $G _INBOX.7 $JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<given>.<time>.<pending>@orders.eu 5
 
-Names of streams and consumers may have an `@` in them, so it counts only behind the eighth dot. A domain's ack subjects,
-which have more tokens, are read the same way. What has no such reply (a status) shows the inbox.
+Names of streams and consumers may contain `@`, so only one after the eighth dot counts. Ack subjects with a domain have
+more tokens, and the same rule applies. A message without such a reply (a status) shows the inbox.
 
-Source: nats-server 2.15, jsAckDeliverIdx and processMsgResults in server/client.go. gnatsd 1.x knows nothing of it.
+Source: nats-server 2.15, jsAckDeliverIdx and processMsgResults in server/client.go. gnatsd 1.x does not support this.
 """
 
 import cython
@@ -26,16 +26,16 @@ else:
     from headwater.wire.message_view import MessageView
 
 _HEAD = b"$JS.ACK."
-_DOTS: cython.int = 8  # in an ack subject, at least
+_DOTS: cython.int = 8  # least number in an ack subject
 
 
 def is_ack_subject(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether `buffer[start:end]` is where a delivery is acknowledged."""
+    """Whether `buffer[start:end]` is an ack subject."""
     return end > start + 8 and slice_bytes(buffer, start, start + 8) == _HEAD
 
 
 def find_shown(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Where in the reply `buffer[start:end]` the `@` is that the shown subject follows; -1: nowhere."""
+    """Position in the reply `buffer[start:end]` of the `@` before the shown subject; -1 if there is none."""
     dots: cython.int = 0
     at: cython.Py_ssize_t
     if not is_ack_subject(buffer, start, end):
@@ -49,14 +49,16 @@ def find_shown(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize
 
 
 class AddressedMessage:
-    """A delivery as peers get it: on the inbox that it goes to, with what it shows behind its reply. All share a buffer."""
+    """Makes the form of a delivery for peers: its subject is the inbox, and the shown subject follows the reply. The
+    result of each call uses the same buffer.
+    """
 
     def __init__(self) -> None:
         self._view = MessageView()
         self._frame = OutputBuffer()
 
     def to(self, inbox: bytes, message: MessageView) -> MessageView:
-        """`message` on `inbox`; it holds until the next one is made."""
+        """`message` addressed to `inbox`; valid until the next call."""
         buffer: bytearray = message.buffer
         frame: OutputBuffer = self._frame
         view: MessageView = self._view
@@ -83,7 +85,7 @@ class AddressedMessage:
 def route_arrival(
     router: Router, publisher: Outlet | None, match: Match, message: MessageView, over_route: cython.bint
 ) -> cython.int:
-    """`Router.route_here` for a message that came from a peer, which may bear another subject behind its reply."""
+    """`Router.route_here` for a message from a peer, which may have a shown subject after its reply."""
     if message.reply_end > message.reply and message.buffer[message.reply] == 36:  # $
         at: cython.Py_ssize_t = find_shown(message.buffer, message.reply, message.reply_end)
         if at >= 0:
@@ -94,18 +96,18 @@ def route_arrival(
 def _route_shown(
     router: Router, match: Match, message: MessageView, at: cython.Py_ssize_t, over_route: cython.bint
 ) -> cython.int:
-    """The reply bears the subject that clients are to see, from `at` on. Both are put where a delivery has them."""
+    """Move the shown subject, which is at `at` in the reply, and the reply to their places in a delivery, and route it."""
     buffer: bytearray = message.buffer
     inbox: bytes = message.subject_bytes()
     shown: bytes = slice_bytes(buffer, at + 1, message.reply_end)
     reply: bytes = slice_bytes(buffer, message.reply, at)
     subject_end: cython.Py_ssize_t = message.subject_end
     tail: cython.Py_ssize_t = message.tail
-    message.subject_end = message.subject + len(shown)  # before `reply`: the inbox was there, too
+    message.subject_end = message.subject + len(shown)  # fits before `reply`: the inbox was there too
     message.tail = message.reply = message.reply_end - len(reply)
     buffer[message.subject : message.subject_end] = shown
     buffer[message.reply : message.reply_end] = reply
     deliveries: cython.int = router.route_under_here(inbox, match, message, None, over_route)
-    message.subject_end = subject_end  # for what follows with the same line
+    message.subject_end = subject_end  # for the next message with the same line
     message.tail = message.reply = tail
     return deliveries

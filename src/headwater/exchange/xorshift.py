@@ -1,7 +1,6 @@
-"""Pseudo-random numbers for the choice among members of a queue group, in about three instructions and without a library
-call.
+"""Pseudo-random numbers for the choice among members of a queue group: a few instructions, no library call.
 
-Marsaglia's xorshift of 32 bits. Good enough to spread load; never use them for anything that must be unguessable.
+Marsaglia's xorshift of 32 bits. Good enough to spread load; never use it for anything that must be unpredictable.
 """
 
 import cython

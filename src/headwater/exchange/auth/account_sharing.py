@@ -1,7 +1,7 @@
-"""Exports, imports and mappings in the JWT of an account, as the configuration would have spelled them. Pure.
+"""Exports, imports and mappings in an account's JWT, in the form of the configuration. Pure.
 
-Left out, and so not to be had: an export that wants a token of its importers, and entries that make no sense; `left_out_of`
-names them for the log. An import of something that is not exported is left out later, by exchange/import_rules.py.
+An export that requires a token from its importers and invalid entries are left out; `left_out_of` names them for the
+log. exchange/import_rules.py later leaves out imports that no export allows.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _RESPONSES: dict[str, Literal["singleton", "stream", "chunked"]] = {
 
 
 def exports_of(body: AccountBody) -> Iterator[ExportOptions]:
-    """What it exports to everybody."""
+    """The account's exports."""
     for one in body.exports or ():
         kind = _kind(one.type)
         if kind is None or _fault_of(one):
@@ -36,7 +36,7 @@ def exports_of(body: AccountBody) -> Iterator[ExportOptions]:
 
 
 def imports_of(body: AccountBody) -> Iterator[ImportOptions]:
-    """What it imports."""
+    """The account's imports."""
     for one in body.imports or ():
         kind = _kind(one.type)
         if kind is None or not _is_subject(one.subject):
@@ -55,7 +55,7 @@ def imports_of(body: AccountBody) -> Iterator[ImportOptions]:
 
 
 def trace_of(body: AccountBody) -> tuple[str, int]:
-    """Where its traces go, "" for nowhere, and of how many messages of a hundred."""
+    """The destination of the account's traces, "" for none, and the percentage of messages to trace."""
     trace = body.trace
     if trace is None or not (_is_subject(trace.dest) and is_literal(trace.dest.encode("utf-8", "surrogateescape"))):
         return "", 100
@@ -63,7 +63,7 @@ def trace_of(body: AccountBody) -> tuple[str, int]:
 
 
 def mappings_of(body: AccountBody) -> Iterator[MappingOptions]:
-    """Its mappings."""
+    """The account's subject mappings."""
     for source, destinations in (body.mappings or {}).items():
         options = MappingOptions(
             source=source, destinations=tuple((one.subject, one.weight or 100, one.cluster) for one in destinations)
@@ -76,7 +76,7 @@ def mappings_of(body: AccountBody) -> Iterator[MappingOptions]:
 
 
 def left_out_of(body: AccountBody) -> Iterator[str]:
-    """What in it has no effect, and why."""
+    """The entries that have no effect, with the reasons."""
     for export in body.exports or ():
         if fault := _fault_of(export):
             yield f"the export of {export.subject!r}: {fault}"
@@ -95,7 +95,7 @@ def left_out_of(body: AccountBody) -> Iterator[str]:
 
 
 def _fault_of(export: ExportClaims) -> str:
-    """Why an export is left out; empty: it is not."""
+    """Why an export is left out; "" if it is not."""
     if export.token_req:
         return "importers would have to show a token"
     known = _kind(export.type) is not None and export.response_type in _RESPONSES

@@ -1,13 +1,14 @@
-"""An authentication callout: a service outside decides who a client is. Pure: the request, and what an answer means.
+"""Authentication callout: an external service decides on the identity of a client. Pure: makes the request, and checks
+the answer.
 
     client ─CONNECT─▶ broker ─ request JWT, signed by the broker ─▶ $SYS.REQ.USER.AUTH ─▶ service
                       broker ◀─ response JWT, signed by the issuer, with a user JWT in it ─┘
 
-A request names a user key that was made for it alone: an answer with another one is an old answer, and is refused. So is
-one for another server, one with another signature, and a user in an account that the service may not fill.
+Each request has its own user key: an answer with another key is an old one, and is refused. So is an answer for another
+server or signed by another key, and a user in an account that the service may not place users in.
 
-A service never learns what it may not: the request goes to its account only, and members of that account who are not
-the broker may not publish on its subject (`Guarded`). It is asked about leaf nodes as about clients.
+Credentials reach no one but the service: the request goes to its account only. Clients of that account may not publish
+on the request subject (`guarded`). The service decides on leaf nodes as on clients.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,9 @@ _JWT_START = b"eyJ"
 
 
 class Callout(NamedTuple):
-    """Whom to ask. `issuer`: who has to sign, and whom the request is about; `signers`: keys that may sign for it."""
+    """The service for a callout. `issuer`: the nkey that signs answers, and the subject of requests; `signers`: keys
+    that may sign for it.
+    """
 
     account: str
     issuer: str
@@ -42,7 +45,7 @@ class Callout(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The verdict on these credentials is a callout's."""
+    """A login that a callout decides."""
 
     callout: Callout
     shown: Credentials
@@ -50,7 +53,7 @@ class Question(NamedTuple):
 
 
 def configured(options: AuthCalloutOptions) -> Callout:
-    """That of a configuration file."""
+    """The callout of a configuration file."""
     return Callout(
         account=options.account,
         issuer=options.issuer,
@@ -62,7 +65,7 @@ def configured(options: AuthCalloutOptions) -> Callout:
 
 
 def request_claims(question: Question, user_key: str, server: dict[str, Any], client: dict[str, Any]) -> dict[str, Any]:
-    """The claims of a request. `user_key`: made for this request; `server`, `client`: facts about both."""
+    """The claims of a request. `user_key`: generated for this request; `server`, `client`: facts about both."""
     shown, connect = question.shown, question.connect
     asked = {
         "jwt": shown.jwt,
@@ -93,7 +96,7 @@ def request_claims(question: Question, user_key: str, server: dict[str, Any], cl
 def read_answer(
     payload: bytes, question: Question, user_key: str, keys: ServerKeys, now: float
 ) -> tuple[Token, UserBody]:
-    """The user that a service names. Raises RemoteProtocolError with the reason of a refusal."""
+    """The user in a service's answer. Raises RemoteProtocolError with the reason for a refusal."""
     callout = question.callout
     if not payload:
         raise RemoteProtocolError("the callout service gives no reason")
@@ -126,8 +129,9 @@ def read_answer(
 def place(
     question: Question, user: Token, body: UserBody, now: float, accounts: Mapping[str, Rules | None]
 ) -> Identity | Refusal:
-    """The identity of a user that the service of a configuration file names. `accounts`: the rules of users without
-    permissions of their own, by account."""
+    """The identity of a user returned by the service of a configuration file. `accounts`: by account, the rules of
+    users without their own permissions.
+    """
     if body.issuer_account:
         return Refusal("the callout's user has an issuer_account, which is for operators")
     if user.issuer != question.callout.issuer:
@@ -140,18 +144,18 @@ def place(
         return Refusal("the callout's user may not come from this address")
     home = Token(
         issuer="", subject=user.audience, name=user.audience, issued=0, expires=0, not_before=0
-    )  # an account of the configuration
+    )  # a configured account has no token
     found = identity_of(user, body, home, now, accounts[user.audience])
     return found.replace(user=user.name or user.subject) if isinstance(found, Identity) else found
 
 
 def guarded(identity: Identity, callout: Callout) -> Identity:
-    """In the account of the service, only the broker may send requests to it."""
+    """`identity`, without the right to publish requests to the service, if it is in the service's account."""
     if identity.account != callout.account:
         return identity
     source = identity.rules.source if identity.rules is not None else Permissions()
     if source.publish is None and source.responses is not None:
-        return identity  # it may only answer
+        return identity  # it may only answer messages
     publish = source.publish or SubjectRules()
     publish = publish.replace(deny=(*publish.deny, SUBJECT.decode()))
     return identity.replace(rules=Rules(source.replace(publish=publish)))

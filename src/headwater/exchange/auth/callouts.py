@@ -1,7 +1,8 @@
-"""Asks callout services, and waits for their answers: one request for each login, on `$SYS.REQ.USER.AUTH`.
+"""Sends requests to callout services, one for each login, on `$SYS.REQ.USER.AUTH`, and waits for the answers.
 
-A login without an answer in time is refused; so is one while no service listens, at once. Why is in the log and the journal,
-never with the client. What waits is bounded by the clients that may be unauthenticated, each of which waits for one answer.
+A login is refused if no answer arrives in time, and at once if no service listens. The reason goes to the log and the
+journal, never to the client. Each unauthenticated client waits for one answer, so their number bounds that of waiting
+requests.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from headwater.exchange.sublist import Subscription
 
 Place = Callable[[Question, Token, UserBody, float], Identity | Refusal]
-"""The identity of a user that a service has named; the number is the time, in seconds since 1970."""
+"""The identity of a user that a service has returned; the last argument is the time, in seconds since 1970."""
 Act = Callable[[Identity | Refusal], None]
 _MAX_WAITING = 4096
 
@@ -34,12 +35,12 @@ class Callouts:
         self._keys = keys
         self._wall_clock = wall_clock
         self._place = place
-        self._waiting: dict[str, Callable[[], None]] = {}  # by user key, what ends the waiting
+        self._waiting: dict[str, Callable[[], None]] = {}  # by user key: drops the request
 
     def ask(
         self, question: Question, server: Mapping[str, Any], client: dict[str, Any], seconds: float, act: Act
     ) -> None:
-        """Ask about a login; `act` is called once, within `seconds`, and never from inside this call."""
+        """Send the request for a login; `act` is called once, within `seconds`, and never from inside this call."""
         loop = asyncio.get_running_loop()
         if len(self._waiting) >= _MAX_WAITING:
             loop.call_soon(act, Refusal("too many logins wait for a callout service"))
@@ -79,7 +80,7 @@ class Callouts:
             end(Refusal("no callout service listens"))
 
     def stop(self) -> None:
-        """Drop what waits, without a verdict."""
+        """Drop all waiting requests, without a verdict."""
         for drop in [*self._waiting.values()]:
             drop()
 

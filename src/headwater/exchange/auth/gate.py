@@ -1,8 +1,9 @@
-"""The decision on every login: credentials in, an identity or a refusal out. Deny by default. Pure: the time is an argument.
+"""Decides on every login: from credentials to an identity or a refusal. Denies by default. Pure: the time is an
+argument.
 
     BrokerOptions ──▶ Gate ──decide(Credentials, now)──▶ Identity | Refusal | PasswordCheck
 
-All listeners share one gate; a WebSocket listener with users of its own has a gate of its own. In operator mode
+All listeners share one gate; a WebSocket listener with its own users has its own gate. In operator mode
 `operator.Trust` decides.
 """
 
@@ -29,15 +30,16 @@ if TYPE_CHECKING:
 
 
 class User(NamedTuple):
-    """A user of the configuration, and the identity that its clients get."""
+    """A configured user, and the identity that its clients get."""
 
     options: UserOptions
     identity: Identity
 
 
 class Gate:
-    """For one kind of listener. `trust`: that of another gate of this broker. Raises EnvironmentProblem when a package is
-    missing that its users need."""
+    """The gate of one kind of listener. `trust`: to share that of another gate of this broker. Raises
+    EnvironmentProblem if a package that its users need is missing.
+    """
 
     def __init__(self, options: BrokerOptions, trust: "Trust | None" = None) -> None:
         self._users: dict[str, User] = {}
@@ -67,7 +69,7 @@ class Gate:
 
             require_nacl()
             self._callout = configured(options.authorization.callout)
-        # As in nats-server: where only the system account has users, the global account needs no login.
+        # As in nats-server, the global account needs no login if only the system account has users.
         known = [*self._users.values(), *self._nkeys.values()]
         self._open_beside_system = (
             bool(known)
@@ -83,7 +85,7 @@ class Gate:
             self.trust = Trust(options.operator)
 
     def delegates(self, shown: Credentials, verdict: Verdict) -> "Callout | None":
-        """The callout that decides on `shown` in place of this gate, whose own verdict is `verdict`; None: it stands."""
+        """The callout that decides on `shown` instead of this gate, whose verdict is `verdict`; None if that stands."""
         if self.trust is not None:
             return self.trust.callout_for(shown)
         callout = self._callout
@@ -95,7 +97,7 @@ class Gate:
         return callout
 
     def guarded(self, identity: Identity) -> Identity:
-        """In the account of a callout service, only the broker may send requests to it."""
+        """`identity`, without the right to publish requests to the callout service of its account: only the broker may."""
         callout = self._callout if self.trust is None else self.trust.callout_of(identity.account)
         if callout is None:
             return identity
@@ -104,7 +106,7 @@ class Gate:
         return guarded(identity, callout)
 
     def named(self, shown: Credentials) -> str:
-        """The user of the configuration that `shown` names, proven or not; empty: none."""
+        """The configured user that `shown` names, authenticated or not; "" for none."""
         if shown.nkey in self._nkeys:
             return shown.nkey
         if shown.empty and self.no_auth_user:
@@ -114,7 +116,7 @@ class Gate:
         return shown.user if shown.user in self._users or shown.user == self.username else ""
 
     def place(self, question: "Question", user: "Token", body: "UserBody", now: float) -> Identity | Refusal:
-        """The identity of a user that a callout service names."""
+        """The identity of a user that a callout service has returned."""
         if self.trust is not None:
             return self.trust.place(question, user, body, now)
         from headwater.exchange.auth.callout import place
@@ -131,17 +133,17 @@ class Gate:
 
     @property
     def announced(self) -> bool:
-        """Whether INFO demands it: not where there is a default user."""
+        """Whether INFO requires authentication, which it does not if there is a default user."""
         return self.required and not self.no_auth_user
 
     @property
     def asks_for_signature(self) -> bool:
-        """Whether INFO has to carry a nonce."""
+        """Whether INFO must contain a nonce."""
         return bool(self._nkeys or self.trust)
 
     @property
     def more_accounts(self) -> list[AccountOptions]:
-        """Accounts that only operator mode knows."""
+        """The accounts of operator mode, which are not in the configuration."""
         return self.trust.options() if self.trust is not None else []
 
     @property
@@ -150,7 +152,7 @@ class Gate:
         return (self.trust.system_account if self.trust is not None else "") or self._options.system_account
 
     def for_websocket(self) -> "Gate":
-        """The gate of the WebSocket listener: this one, unless its options name users of its own."""
+        """The gate of the WebSocket listener: this one, unless the listener's options name other users."""
         websocket = self._options.websocket
         if websocket is None:
             return self
@@ -164,7 +166,7 @@ class Gate:
         return own
 
     def for_leafnodes(self) -> "Gate":
-        """The gate of the listener for leaf nodes: this one, unless its options name users of its own."""
+        """The gate of the leaf node listener: this one, unless the listener's options name other users."""
         leafs = self._options.leafnodes
         if leafs is None:
             return self
@@ -184,7 +186,7 @@ class Gate:
         return Gate(options, self.trust)
 
     def unasked(self, connection_type: str) -> Identity | None:
-        """The identity of a client before its CONNECT; None where it has to send credentials first."""
+        """The identity of a client before its CONNECT; None if it must authenticate first."""
         callout = self._options.authorization.callout
         if callout is not None and self.no_auth_user not in callout.auth_users:
             return None
@@ -196,7 +198,7 @@ class Gate:
         return user.identity if user is not None and _may_come_by(user.options, connection_type) else None
 
     def decide(self, shown: Credentials, now: float) -> Verdict:
-        """Who `shown` belongs to; `now` in seconds since 1970."""
+        """The verdict on `shown`; `now` in seconds since 1970."""
         if not self.required:
             return Identity()
         if self.trust is not None:

@@ -1,7 +1,8 @@
-"""One connection's permissions: its user's rules, their latest verdicts, and the reply subjects it may answer on.
+"""One connection's permissions: its user's rules, a cache of their results, and the reply subjects that it may answer
+on.
 
-Asked for every message of a client that has permissions, so answers are kept: of the last subject without making an
-object, of `REMEMBERED` subjects in a dict. A client without permissions has no guard. The clock is an argument.
+A guard checks every message of a client with permissions, so it caches results: for the last subject without making an
+object, for `REMEMBERED` subjects in a dict. A client without permissions has no guard. The clock is an argument.
 """
 
 import cython
@@ -18,17 +19,17 @@ from collections.abc import Callable
 
 from headwater.exchange.auth.permissions import Rules
 
-REMEMBERED: int = 1024  # decisions of each kind that a guard keeps
-REPLIES: int = 1 << 16  # reply subjects that it keeps, 200 bytes each: requests that one client may leave unanswered
+REMEMBERED: int = 1024  # cached results of each kind
+REPLIES: int = 1 << 16  # reply subjects kept, 200 bytes each: the most requests that one client may leave unanswered
 
 
 class Guard:
-    """What one connection may do. `clock`: seconds, monotonic."""
+    """The permissions of one connection. `clock`: monotonic seconds."""
 
     def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
         self.rules = rules
         self.filters = bool(rules.subscribe_deny)  # whether some deliveries may be denied
-        self.tracks = rules.responses is not None  # whether deliveries may be answered
+        self.tracks = rules.responses is not None  # whether the client may answer deliveries
         self._clock = clock
         self._last_published = b""  # a subject that the rules allow
         self._published: dict[bytes, bool] = {}
@@ -36,7 +37,7 @@ class Guard:
         self._last_queue = b""
         self._last_denied = False
         self._denied: dict[tuple[bytes, bytes], bool] = {}
-        self._replies: OrderedDict[bytes, list[float]] = OrderedDict()  # to [when delivered, answers so far]
+        self._replies: OrderedDict[bytes, list[float]] = OrderedDict()  # values: [time of delivery, answers so far]
 
     @property
     def watches_deliveries(self) -> bool:
@@ -48,7 +49,7 @@ class Guard:
         return self.rules.may_subscribe(subject, queue)
 
     def always_publishes(self, message: MessageView) -> cython.bint:
-        """Whether the rules allow the message's subject, however many messages there are."""
+        """Whether the rules allow the message's subject without a limit on the number of messages."""
         if self._last_published and equals(message.buffer, message.subject, message.subject_end, self._last_published):
             return True
         name: bytes = message.subject_bytes()
@@ -63,13 +64,13 @@ class Guard:
         return allowed
 
     def may_publish(self, message: MessageView) -> cython.bint:
-        """Whether one message may go out; counts it when it is a response."""
+        """Whether the client may publish one message; counts it if it is a response."""
         if self.always_publishes(message):
             return True
         return self.tracks and self._is_response(message.subject_bytes(), self._clock())
 
     def lets_through(self, message: MessageView, queue: bytes) -> cython.bint:
-        """Whether a message may be delivered, on a subscription with this queue group. If so, it may be answered."""
+        """Whether a message may be delivered to a subscription with this queue group. If so, the client may answer it."""
         if self.filters and self._is_denied(message, queue):
             return False
         if self.tracks and message.reply != message.reply_end:
@@ -94,7 +95,7 @@ class Guard:
         return denied
 
     def _note_reply(self, reply: bytes, now: float) -> None:
-        """Remember it as the newest; forget, from the oldest on, those whose time is over or that there is no room for."""
+        """Remember `reply` as the newest reply subject; drop expired ones, and the oldest ones above `REPLIES`."""
         if self.rules.may_publish(reply):
             return
         self._replies.pop(reply, None)

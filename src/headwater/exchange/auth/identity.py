@@ -1,4 +1,4 @@
-"""The credentials that a client presents, and the identity that it gets."""
+"""The credentials that a client sends, and the identity that it gets."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ LEAFNODE_WS = "LEAFNODE_WS"
 
 
 class Credentials(Record, secret=("password", "token", "jwt", "signature")):
-    """From CONNECT, the TLS handshake and the HTTP request. Empty: not shown. No `repr` holds a secret."""
+    """Credentials from CONNECT, the TLS handshake and the HTTP request; empty if absent. `repr` leaves secrets out."""
 
     user: str = ""
     password: str = ""
@@ -26,19 +26,19 @@ class Credentials(Record, secret=("password", "token", "jwt", "signature")):
     nkey: str = ""
     jwt: str = ""
     signature: str = ""
-    nonce: str = ""  # what the signature must be of
-    certificate_names: tuple[str, ...] = ()  # those that may name a user, in the order they are tried
+    nonce: str = ""  # the text that must be signed
+    certificate_names: tuple[str, ...] = ()  # names that may be a user's, in the order to try them
     connection_type: str = STANDARD
     address: str = ""
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all was shown in CONNECT."""
+        """Whether CONNECT had no credentials at all."""
         return not (self.user or self.password or self.token or self.nkey or self.jwt)
 
 
 def shown_in(options: ConnectOptions, **others: object) -> Credentials:
-    """The credentials in a CONNECT, with those that come from elsewhere."""
+    """The credentials in a CONNECT, plus `others`."""
     return Credentials(
         user=options.user or "",
         password=options.password or "",
@@ -51,33 +51,34 @@ def shown_in(options: ConnectOptions, **others: object) -> Credentials:
 
 
 class Identity(Record):
-    """A client that was let in. Limits: -1 for none of its own. `expires`: seconds since 1970, None for never."""
+    """The identity of an accepted client. Limits: -1 for none. `expires`: seconds since 1970, None for never."""
 
     account: str = GLOBAL_ACCOUNT
-    user: str = ""  # for people: a name, or a public key
+    user: str = ""  # for display: a name, or a public key
     rules: Rules | None = None
     expires: float | None = None
     account_expires: float | None = None
     max_subscriptions: int = -1
     max_payload: int = -1
-    vouched: "Token | None" = None  # the user's JWT, where an account has signed for it
+    vouched: "Token | None" = None  # the user's JWT, if an account has signed one
 
 
 class Refusal(NamedTuple):
-    """Why a client is not let in: for the log, never for the client."""
+    """Why a client is refused: for the log, never for the client."""
 
     reason: str
 
 
 class PasswordCheck(NamedTuple):
-    """The verdict depends on a slow computation: call `decide` off the event loop's thread."""
+    """The verdict needs a slow computation: call `decide` outside the event loop's thread."""
 
     decide: Callable[[], Identity | Refusal]
 
 
 class Lookup(NamedTuple):
-    """The verdict depends on an account whose JWT is not known here. `find` looks for it elsewhere, and then calls its
-    second argument, whether it was found or not."""
+    """The verdict needs an account whose JWT is unknown here. `find` fetches it, and then calls its second argument,
+    found or not.
+    """
 
     account: str
     find: Callable[[str, Callable[[], None]], None]

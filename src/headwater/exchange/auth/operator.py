@@ -1,11 +1,11 @@
 """Operator mode: a chain of signatures instead of a list of users. Pure: the wall clock is an argument.
 
-    operator JWT (configured) ──signed──▶ account JWT (resolver) ──signed──▶ user JWT (shown) ──names──▶ key that
+    operator JWT (configured) ──signed──▶ account JWT (resolver) ──signed──▶ user JWT (sent) ───names──▶ key that
                                                                                                         signed the nonce
 
-Each link is checked at every connect, against the account as the resolver has it: its expiry, its signing keys (a scoped
-one replaces what the user's token says by its template), its revocations, its limits. A bearer token needs no signature
-of the nonce, where the account allows that.
+Each link of the chain is checked at every connect, against the resolver's current account JWT: its expiry, its signing
+keys (a scoped one replaces the permissions in the user's token by its template), its revocations and its limits. A
+bearer token needs no signature of the nonce, if the account allows that.
 """
 
 import logging
@@ -49,19 +49,19 @@ from headwater.wire.jwt import (
 
 logger = logging.getLogger(__name__)
 
-_ANY = "*"  # of allowed_accounts: a callout may put users into every account
+_ANY = "*"  # in allowed_accounts: a callout may place users in every account
 
 
 class Account(NamedTuple):
-    """An account that the operator vouches for."""
+    """An account whose JWT an operator has signed."""
 
     token: Token
     body: AccountBody
-    scopes: dict[str, Scope | None]  # keys that may sign its users; None: without a scope
+    scopes: dict[str, Scope | None]  # keys that may sign its users; None for a key without a scope
 
 
 class Trust:
-    """The operators, and the accounts they vouch for. Raises ConfigError for tokens that do not hold."""
+    """The operators, and the accounts that they have signed. Raises ConfigError for invalid tokens."""
 
     def __init__(self, options: OperatorOptions) -> None:
         self._keys: set[str] = set(options.trusted_keys)
@@ -78,13 +78,13 @@ class Trust:
             self._keys.update((operator.subject, *body.signing_keys))
             self.system_account = self.system_account or body.system_account
         self.accounts: dict[str, Account] = {}
-        self.tokens: dict[str, str] = {}  # of the accounts, by key
-        self.find: Callable[[str, Callable[[], None]], None] | None = None  # see Lookup; None: there is nowhere to look
+        self.tokens: dict[str, str] = {}  # account JWTs, by account key
+        self.find: Callable[[str, Callable[[], None]], None] | None = None  # see Lookup; None without a source
         for key, token in options.resolver.items():
             self.learn(key, token)
 
     def learn(self, key: str, token: str) -> None:
-        """Take over the JWT of an account. Raises ConfigError; nothing has changed then."""
+        """Add or replace the JWT of an account. Raises ConfigError before any change."""
         account = self.accounts[key] = self.check(key, token)
         if self.tokens.get(key) != token:
             for what in left_out_of(account.body):
@@ -92,16 +92,16 @@ class Trust:
         self.tokens[key] = token
 
     def forget(self, key: str) -> None:
-        """An account is gone; safe to call again."""
+        """Remove an account; safe to call again."""
         self.accounts.pop(key, None)
         self.tokens.pop(key, None)
 
     def trusts(self, key: str) -> bool:
-        """Whether this is a key of an operator."""
+        """Whether `key` is an operator's."""
         return key in self._keys
 
     def farewell(self, identity: Identity, now: float) -> str:
-        """Why a client may not stay, as it is to be said to it, after its account has changed; empty: it may."""
+        """The -ERR text for a client that may not stay after its account has changed; "" if it may stay."""
         account = self.accounts.get(identity.account)
         if account is None or not is_valid_at(account.token, now):
             return error_texts.ACCOUNT_EXPIRED
@@ -111,11 +111,11 @@ class Trust:
         return ""
 
     def options(self) -> list[AccountOptions]:
-        """The accounts, as the configuration would have spelled them."""
+        """The accounts, in the form of the configuration."""
         return [_account_options(key, account.body) for key, account in self.accounts.items()]
 
     def decide(self, shown: Credentials, now: float) -> Identity | Refusal | Lookup:
-        """Who shows these credentials; `now` in seconds since 1970."""
+        """The verdict on these credentials; `now` in seconds since 1970."""
         if not shown.jwt and not self._sentinel:
             return Refusal("no JWT was shown")
         try:
@@ -140,7 +140,7 @@ class Trust:
         return limits if isinstance(limits, Refusal) else self._admit(shown, user, account, limits, now)
 
     def _decode(self, shown: Credentials) -> tuple[Token, UserBody]:
-        """The user's token, or the sentinel that stands in for one that is missing or cannot be read."""
+        """The user's token; if it is missing or cannot be read, the default sentinel."""
         if not self._sentinel:
             return decode_user(shown.jwt)
         try:
@@ -151,7 +151,9 @@ class Trust:
     def _admit(
         self, shown: Credentials, user: Token, account: Account, limits: UserLimits, now: float
     ) -> Identity | Refusal:
-        """The rest of `decide`: the account vouches for this user; whether it may connect here and now."""
+        """The rest of `decide`, once the account is known to have signed the user: whether it may connect in this way
+        and now.
+        """
         bearer = limits.bearer_token
         if bearer and account.body.limits.disallow_bearer:
             return Refusal("the account takes no bearer tokens")
@@ -170,7 +172,7 @@ class Trust:
     # ── callouts: an account may leave the decision to a service ──
 
     def callout_of(self, name: str) -> Callout | None:
-        """The callout of an account; None where it has none."""
+        """The callout of an account; None if it has none."""
         account = self.accounts.get(name)
         if account is None or not account.body.authorization.auth_users:
             return None
@@ -185,7 +187,7 @@ class Trust:
         )
 
     def callout_for(self, shown: Credentials) -> Callout | None:
-        """The callout that decides on these credentials: that of the account whose user they name."""
+        """The callout that decides on these credentials, which is that of their user's account; None if there is none."""
         try:
             user, body = self._decode(shown)
         except RemoteProtocolError:
@@ -194,7 +196,7 @@ class Trust:
         return None if callout is None or user.subject in callout.auth_users else callout
 
     def place(self, question: Question, user: Token, body: UserBody, now: float) -> Identity | Refusal:
-        """The identity of a user that a callout service names."""
+        """The identity of a user that a callout service has returned."""
         name, callout = body.issuer_account or user.issuer, question.callout
         if name != callout.account and name not in callout.allowed_accounts and callout.allowed_accounts != {_ANY}:
             return Refusal(f"the callout may not put users into account {name}")
@@ -212,7 +214,7 @@ class Trust:
         return found.replace(user=user.name or user.subject) if isinstance(found, Identity) else found
 
     def check(self, key: str, token: str) -> Account:
-        """What the JWT of an account says. Raises ConfigError for one that does not hold."""
+        """Decode and check the JWT of an account. Raises ConfigError if it is invalid."""
         try:
             account, body = decode_account(token)
         except RemoteProtocolError as error:
@@ -231,7 +233,7 @@ class Trust:
 
 
 def _limits_of(account: Account, user: Token, body: UserBody) -> UserLimits | Refusal:
-    """What a user may do: what its token says, or the template of the scoped key that signed it."""
+    """The user's limits: those of its token, or the template of the scoped key that signed it."""
     if user.issuer not in account.scopes:
         return Refusal("the user's JWT is not signed by a key of its account")
     scope = account.scopes[user.issuer]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PASSWORD_THREADS = 2  # bcrypt takes a core each; the others are for clients that are logged in
+PASSWORD_THREADS = 2  # bcrypt uses a whole core in each; the other cores serve connected clients
 
 
 class PasswordChecks:
@@ -23,7 +23,7 @@ class PasswordChecks:
         self._threads: ThreadPoolExecutor | None = None
 
     def start(self, check: PasswordCheck, client: int, act: "Callable[[Identity | Refusal], None]") -> None:
-        """Decide `check` in a thread; the loop then calls `act` with the verdict. A check that fails is a refusal."""
+        """Run `check` in a thread; the loop then calls `act` with the verdict. A check that raises counts as a refusal."""
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -40,7 +40,7 @@ class PasswordChecks:
         self._loop.run_in_executor(self._threads, check.decide).add_done_callback(done)
 
     def stop(self) -> None:
-        """Drop the checks that have not begun; their clients get no verdict."""
+        """Drop the checks that have not started; their clients get no verdict."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None

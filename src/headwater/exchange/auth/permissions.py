@@ -1,14 +1,14 @@
-"""What a user may do, decided subject by subject.
+"""Decides what a user may publish and subscribe to, by subject.
 
     publish     the subject must match an allowed pattern and no denied one; else, where responses are allowed, it must
-                be the reply subject of a message that was delivered to this client
-    subscribe   every subject that the subscription can get must be allowed. One that is wider than a denial is taken,
-                and what is denied is left out when messages are delivered
+                be the reply subject of a message delivered to this client
+    subscribe   every subject that the subscription can match must be allowed. One wider than a denial is accepted,
+                and denied messages are not delivered
     queue       an entry "subject queue" holds for that queue group only; the group may have wildcards
 
-`Rules` are shared by all connections of a user; each has a `guard.Guard` of its own, which remembers what they said, and
-reply subjects. nats-server is laxer in two points: an allowed `a.*` lets a client subscribe to `a.>` there, and an
-empty list of what is allowed means everything.
+All connections of a user share its `Rules`; each has its own `guard.Guard`, which caches their results and keeps reply
+subjects. nats-server is laxer in two points: an allowed `a.*` lets a client subscribe to `a.>`, and an empty list of
+allowed subjects allows everything.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from headwater.model.subject import matches, patterns_overlap
 
 
 class SubjectSet:
-    """A set of patterns that subjects are looked up in; literal ones are found without a look at the others."""
+    """A set of patterns for looking up subjects; a literal pattern is found without comparing the others."""
 
     def __init__(self, patterns: Iterable[bytes]) -> None:
         self.patterns = tuple(patterns)
@@ -32,7 +32,7 @@ class SubjectSet:
         return subject in self._exact or any(matches(pattern, subject) for pattern in self.patterns)
 
     def covers(self, pattern: bytes) -> bool:
-        """Whether one pattern of the set matches all that `pattern` matches."""
+        """Whether one pattern of the set matches every subject that `pattern` matches."""
         return pattern in self._exact or any(_is_within(pattern, ours) for ours in self.patterns)
 
     def touches(self, pattern: bytes) -> bool:
@@ -41,7 +41,7 @@ class SubjectSet:
 
 
 class SubscribeRules:
-    """Patterns for all subscriptions, and such for one queue group (or those that its wildcards mean)."""
+    """Patterns for all subscriptions, and patterns for one queue group, whose name may have wildcards."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         plain: list[bytes] = []
@@ -58,24 +58,24 @@ class SubscribeRules:
         return bool(self.plain or self._queued)
 
     def queues_for(self, subject: bytes) -> list[bytes]:
-        """The queue groups that entries name for all of `subject`."""
+        """The queue groups of the entries that cover `subject`."""
         return [queue for pattern, queue in self._queued if _is_within(subject, pattern)]
 
     def touches(self, subject: bytes, queue: bytes) -> bool:
-        """Whether an entry matches some of the messages that a subscription gets."""
+        """Whether an entry matches some of the messages of a subscription."""
         return self.plain.touches(subject) or any(
             matches(group, queue) and patterns_overlap(pattern, subject) for pattern, group in self._queued if queue
         )
 
     def has(self, subject: bytes, queue: bytes) -> bool:
-        """Whether an entry matches a message on the literal `subject`, delivered through `queue` (may be empty)."""
+        """Whether an entry matches a message on the literal `subject`, delivered through `queue` (b"" for none)."""
         return self.plain.has(subject) or any(
             matches(group, queue) and matches(pattern, subject) for pattern, group in self._queued if queue
         )
 
 
 class Rules:
-    """A user's permissions, compiled for lookups."""
+    """A user's permissions, prepared for look-ups."""
 
     def __init__(self, permissions: Permissions) -> None:
         publish = permissions.publish
@@ -90,13 +90,13 @@ class Rules:
         self.responses = permissions.responses
 
     def may_publish(self, subject: bytes) -> bool:
-        """By the lists alone."""
+        """Whether the lists allow publishing on the literal `subject`; responses are not considered."""
         if self.publish_allow is not None and not self.publish_allow.has(subject):
             return False
         return not self.publish_deny.has(subject)
 
     def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
-        """Whether a subscription may be made; `queue` is empty without a queue group."""
+        """Whether a subscription is allowed; `queue` is b"" without a queue group."""
         allow, deny = self.subscribe_allow, self.subscribe_deny
         if allow is not None:
             groups = allow.queues_for(subject) if queue else []
@@ -120,7 +120,7 @@ def _is_within(pattern: bytes, wider: bytes) -> bool:
         if position >= len(inner):
             return False
         if inner[position] == b">" and position == len(inner) - 1:
-            return False  # more than `wider` has tokens for
+            return False  # it matches more tokens than `wider` has
         if token != b"*" and token != inner[position]:
             return False
     return len(inner) == len(outer)
@@ -131,5 +131,5 @@ def _encoded(subjects: Iterable[str]) -> list[bytes]:
 
 
 def rules_of(permissions: Permissions | None) -> Rules | None:
-    """The rules of these permissions; None: everything is allowed."""
+    """The rules of these permissions; None if everything is allowed."""
     return None if permissions is None else Rules(permissions)

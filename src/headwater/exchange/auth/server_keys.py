@@ -1,8 +1,8 @@
-"""A broker's own key pairs: it signs requests to a callout service, and encrypts them where the service has a curve key.
+"""A broker's own key pairs, which sign requests to a callout service, and encrypt them if the service has a curve key.
 
     sealed = "xkv1" + 24 random bytes + NaCl box (X25519, XSalsa20, Poly1305), as in the nkeys library
 
-Made anew at each start, as in nats-server. The cryptography is PyNaCl's (extra `auth`).
+They are generated at each start, as in nats-server. The cryptography is PyNaCl's (extra `auth`).
 """
 
 import base64
@@ -44,7 +44,7 @@ class ServerKeys:
         return _SEALED + bytes(self._box(receiver).encrypt(message, nonce))
 
     def open(self, sealed: bytes, sender: str) -> bytes:
-        """Decrypt what the owner of `sender` has sealed for us. Raises RemoteProtocolError."""
+        """Decrypt a message that the owner of the curve nkey `sender` has sealed for us. Raises RemoteProtocolError."""
         from nacl.exceptions import CryptoError
 
         if not sealed.startswith(_SEALED):

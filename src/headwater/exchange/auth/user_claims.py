@@ -1,5 +1,5 @@
-"""What the claims of a user's JWT mean: times, networks, permissions with templates. Pure functions of the claims and the
-clock; who signed them is judged elsewhere (operator.py, callout.py).
+"""The meaning of the claims in a user's JWT: times, networks, permissions with templates. Pure functions of the claims
+and the time; operator.py and callout.py check the signatures.
 """
 
 import re
@@ -28,8 +28,9 @@ def may_come_by(limits: UserLimits, connection_type: str) -> bool:
 def identity_of(
     user: Token, limits: UserLimits, account: Token, now: float, defaults: Rules | None
 ) -> Identity | Refusal:
-    """The identity that these claims give in `account`, at `now` (seconds since 1970). `defaults`: the rules of a user
-    without permissions of its own."""
+    """The identity in `account` that these claims give at `now` (seconds since 1970). `defaults`: the rules of a user
+    without its own permissions.
+    """
     left = seconds_left(limits, now)
     if left is None:
         return Refusal("the user may not connect at this time of day")
@@ -51,7 +52,7 @@ def identity_of(
 
 
 def default_rules(limits: UserLimits, defaults: DefaultPermissions, user: Token, account: Token) -> Rules | None:
-    """The rules that an account gives to users without permissions; None for one that has some. Raises ValueError."""
+    """The rules that an account gives to users without permissions; None for a user that has some. Raises ValueError."""
     return None if _has_permissions(limits) else rules_of(UserLimits(), defaults, user, account)
 
 
@@ -60,24 +61,24 @@ def _has_permissions(limits: UserLimits) -> bool:
 
 
 def is_valid_at(token: Token, now: float) -> bool:
-    """Whether a token has begun and has not ended."""
+    """Whether a token is valid at `now` (seconds since 1970)."""
     return not (0 < token.expires <= now or token.not_before > now)
 
 
 def is_revoked(revocations: dict[str, int], user: Token) -> bool:
-    """`*` revokes everybody; in both cases tokens issued up to that moment."""
+    """Whether a user's token is revoked: by its key or `*` (all users), if it was issued at that time or before."""
     moments = [revocations[key] for key in ("*", user.subject) if key in revocations]
     return any(user.issued <= moment for moment in moments)
 
 
 def has_own_limits(body: UserBody) -> bool:
-    """Whether a user has permissions or limits of its own: one of a scoped signing key may have none."""
+    """Whether a token has its own permissions or limits; those of a scoped signing key must not."""
     own = (body.pub.allow, body.pub.deny, body.sub.allow, body.sub.deny, body.resp, body.src, body.times)
     return any(own) or body.bearer_token or any(limit > 0 for limit in (body.subs, body.data, body.payload))
 
 
 def comes_from(networks: list[str] | str | None, address: str) -> bool:
-    """Whether an address is in one of the networks; without networks every one is."""
+    """Whether an address is in one of the networks; True if there are none."""
     listed = networks.split(",") if isinstance(networks, str) else networks or []
     listed = [network.strip() for network in listed if network.strip()]
     if not listed:
@@ -89,7 +90,7 @@ def comes_from(networks: list[str] | str | None, address: str) -> bool:
 
 
 def seconds_left(limits: UserLimits, now: float) -> float | None:
-    """How long the user may stay, by the time of day; 0 for no limit, None when not now."""
+    """Seconds that the user may stay, by the time of day; 0 for no limit, None if it may not connect now."""
     if not limits.times:
         return 0.0
     try:
@@ -114,7 +115,9 @@ def seconds_left(limits: UserLimits, now: float) -> float | None:
 
 
 def rules_of(limits: UserLimits, defaults: DefaultPermissions, user: Token, account: Token) -> Rules | None:
-    """Raises ValueError for a denial that cannot be filled in: leaving it out would allow more than was meant."""
+    """The rules in these claims; None without permissions. Raises ValueError for a denied subject with an unknown
+    template: leaving it out would allow more than intended.
+    """
     claims = limits if _has_permissions(limits) else defaults
 
     def rules(allow: list[str], deny: list[str]) -> SubjectRules | None:
@@ -142,7 +145,7 @@ def rules_of(limits: UserLimits, defaults: DefaultPermissions, user: Token, acco
 
 
 def _fill(text: str, user: Token, account: Token) -> str | None:
-    """A subject with its templates filled in; None when one is unknown or the result is no subject."""
+    """A subject with its templates filled in; None if one is unknown or the result is no valid subject."""
     values = {
         "name": user.name,
         "subject": user.subject,
