@@ -1,6 +1,6 @@
 """A mutation pass: which small mistakes in a package would its own fast tests let through?
 
-    .venv/bin/python tests/mutation/run.py wire|model|streams|consumer [--sample 200] [--seed 1]
+    .venv/bin/python tests/mutation/run.py PACKAGE [--sample 200] [--seed 1]
 
 mutmut makes the mutants (another operator, another number, an argument left out, ...) in a copy of the checkout below
 `build/mutation`, and runs those tests of the package's own folder that reach the changed function, interpreted and up to
@@ -27,13 +27,25 @@ MODULES = {
     "wire": ["wire/*.py"],
     "model": ["model/*.py"],
     "streams": ["streams/*.py"],
-    "consumer": ["jetstream/consumer.py"],
+    "consumer": ["jetstream_state/consumer.py"],
+    "jetstream_state": ["jetstream_state/*.py"],
+    "jetstream_sources": ["jetstream_sources/*.py"],
+    "jetstream_room": ["jetstream_room/*.py"],
+    "exchange": ["exchange/*.py", "exchange/auth/*.py"],
+    "cluster": ["cluster/*.py"],
+    "leaf": ["leaf/*.py"],
 }
 TESTS = {
     "wire": ["tests/wire"],
     "model": ["tests/model"],
     "streams": ["tests/streams"],
-    "consumer": ["tests/jetstream/test_consumer.py", "tests/jetstream/test_delivering.py"],
+    "consumer": ["tests/jetstream_state/test_consumer.py", "tests/jetstream/test_delivering.py"],
+    "jetstream_state": ["tests/jetstream_state"],
+    "jetstream_sources": ["tests/jetstream_sources"],
+    "jetstream_room": ["tests/jetstream_room"],
+    "exchange": ["tests/exchange"],
+    "cluster": ["tests/cluster"],
+    "leaf": ["tests/leaf"],
 }
 KEPT = ("tests/conftest.py", "tests/support", "tests/vectors", "benchmarks", "docs/log-format.md")
 FAST = "not (slow or spark or interop or kill)"
