@@ -1,10 +1,10 @@
-"""Writes the parts of the documents that the code knows better: run it after a change, `--check` (in CI) refuses to lag.
+"""Generates the parts of the documents that derive from the code. Run it after a change; `--check` (in CI) fails if any
+part is outdated.
 
-Code is the product's and, for the table of crossings, that of the tests: `tests/crossings/table.py`, which imports nothing.
+The code is the product's and, for the table of crossings, the tests' `tests/crossings/table.py`, which imports nothing. The
+`sync_types.py` of both clients are generated as whole files, as `docs/sync_types.py` explains.
 
-`sync_types.py` of both clients is written whole: `docs/sync_types.py` says how.
-
-A part stands between two comment lines, `<!-- generated: NAME -->` and `<!-- end of generated -->`; the prose around
+A generated part is between two comment lines, `<!-- generated: NAME -->` and `<!-- end of generated -->`; the prose around
 it is written by hand. NAME is a key of PARTS.
 """
 
@@ -33,7 +33,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def law() -> str:
-    """The table of the protocol: who may send what when."""
+    """The table of the protocol: which verbs each side may send in each phase."""
     rows = [
         [sender.value, phase.value, f"`{f'{verb.value.decode()} {rule.arguments}'.strip()}`", rule.meaning]
         for (sender, phase, verb), rule in LAW.items()
@@ -43,7 +43,7 @@ def law() -> str:
 
 
 def route_law() -> str:
-    """The same for routes; an op that both dialects have stands there once."""
+    """The same for routes; an op that both dialects have is listed once."""
     dialects: dict[tuple[str, str], list[str]] = {}
     for (sender, phase, verb), rule in LAW.items():
         if sender is Sender.PEER and phase is not Phase.UNDECIDED:
@@ -74,7 +74,7 @@ def tree(error: type[errors.HeadwaterError], depth: int) -> list[tuple[type[erro
 
 
 def nats_py() -> str:
-    """What becomes of nats-py's names and arguments, from the walk that a test makes over them."""
+    """The fate of nats-py's names and arguments, from the walk that a test makes over them."""
     from support.nats_py_walk import walk
 
     verdicts = list(walk())
@@ -103,12 +103,12 @@ def decisions() -> str:
 
 
 def header_mapping() -> str:
-    """The same thing as NATS, Iggy and CloudEvents have it."""
+    """The terms for the same concept in NATS, Iggy and CloudEvents."""
     return table(["what", "NATS header", "Iggy typed header", "CloudEvents"], [list(row) for row in MAPPING])
 
 
 def header_losses() -> str:
-    """What the mapping of headers cannot carry."""
+    """What the mapping of headers loses."""
     return table(["direction", "what", "what becomes of it"], [list(loss) for loss in LOSSES])
 
 
@@ -141,7 +141,7 @@ def serve_flags() -> str:
 
 
 def monitoring_omissions() -> str:
-    """The fields of nats-server's pages that ours have not."""
+    """The fields of nats-server's pages that ours lack."""
     from headwater.monitoring import connz, interest, jsz, routez, varz
 
     pages = {
@@ -158,7 +158,7 @@ def monitoring_omissions() -> str:
 
 
 def reloadable() -> str:
-    """What SIGHUP may change."""
+    """The settings that SIGHUP may change."""
     from headwater.cli.reload import RELOADABLE, USERS
 
     names = ", ".join(f"`{name}`" for name in sorted(RELOADABLE | USERS))
@@ -172,7 +172,7 @@ def jetstream_api() -> str:
 
 
 def crossings() -> str:
-    """Every way in by every way out, place by place, and the reasons for what is not there."""
+    """Every way in combined with every way out, by place, and the reasons for missing combinations."""
     from crossings.table import PLACES, WAYS_IN, WAYS_OUT, Cell, failing, impossible
 
     letters: dict[str, str] = {}  # reason -> sign
@@ -195,7 +195,7 @@ def crossings() -> str:
 
 
 def connection_limits() -> str:
-    """Every listener with every limit: its default, and what sets it."""
+    """Every listener with every limit: the default, and the setting that changes it."""
     from headwater.net.limits import CONFIGURABLE, DEFAULTS, ELSEWHERE
 
     shown = {"login_seconds": "{:g} s", "login_bytes": "{:,} bytes", "waiting_bytes": "{:,} bytes"}
@@ -236,7 +236,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def outdated(write: bool) -> list[str]:
-    """The documents whose generated parts differ from the code; with `write` they are brought up to date."""
+    """The documents whose generated parts differ from the code; with `write` they are updated."""
     late = []
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What was promised to whom, and what contradicts it: the invariants of a cluster, one place each."""
+"""Records the promises that a cluster has made, and detects contradictions: each invariant is checked in one place."""
 
 from collections import defaultdict
 
@@ -8,16 +8,16 @@ class Broken(AssertionError):
 
 
 class Ledger:
-    """Told of everything that clients hear. Raises `Broken` at the first contradiction."""
+    """Every observation of a client is recorded here. Raises `Broken` at the first contradiction."""
 
     def __init__(self) -> None:
-        self.stored: dict[str, dict[int, bytes]] = defaultdict(dict)  # stream -> sequence -> payload that somebody saw
+        self.stored: dict[str, dict[int, bytes]] = defaultdict(dict)  # stream -> sequence -> payload that a client saw
         self.acked: dict[str, dict[int, bytes]] = defaultdict(dict)
-        self.confirmed: dict[int, float] = {}  # sequence -> when the server said that it knows of the ack
+        self.confirmed: dict[int, float] = {}  # sequence -> when the server confirmed its acknowledgement
         self.group: dict[bytes, str] = {}  # message -> member of the queue group that got it
         self.heard: dict[tuple[object, ...], int] = {}
-        self.revisions: dict[str, int] = {}  # key -> the newest revision that a writer was promised
-        self.replaced: dict[tuple[str, int], int] = {}  # key and revision -> the one that took its place
+        self.revisions: dict[str, int] = {}  # key -> the newest revision acknowledged to a writer
+        self.replaced: dict[tuple[str, int], int] = {}  # key and revision -> the revision that replaced it
         self.counts: dict[str, int] = defaultdict(int)
 
     def ack_came(self, stream: str, sequence: int, payload: bytes) -> None:
@@ -27,14 +27,14 @@ class Ledger:
         self.counts["acknowledged"] += 1
 
     def saw(self, stream: str, sequence: int, payload: bytes) -> None:
-        """A message has this sequence: no other ever has."""
+        """A client saw this message: its sequence must never belong to another one."""
         known = self.stored[stream].setdefault(sequence, payload)
         if known != payload:
             raise Broken(f"sequence {sequence} of {stream} was {known!r} and is {payload!r}")
         self.counts["read"] += 1
 
     def holds(self, stream: str, contents: dict[int, bytes], *, history: bool = True) -> None:
-        """All that a stream holds in the end. `history`: nothing may have left it."""
+        """Check the final contents of a stream. `history`: no message may be missing."""
         for sequence, payload in contents.items():
             self.saw(stream, sequence, payload)
         lost = {sequence: payload for sequence, payload in self.acked[stream].items() if sequence not in contents}
@@ -48,17 +48,17 @@ class Ledger:
             order[publisher] = int(number)
 
     def confirm(self, sequence: int, now: float) -> None:
-        """The server knows of an acknowledgement, durably."""
+        """The server has confirmed an acknowledgement, which is durable."""
         self.confirmed.setdefault(sequence, now)
         self.counts["confirmed"] += 1
 
     def fetched(self, sequence: int, asked_at: float) -> None:
-        """A consumer delivered this upon a request of that moment."""
+        """A consumer delivered this message to a request made at `asked_at`."""
         if self.confirmed.get(sequence, asked_at) < asked_at:
             raise Broken(f"sequence {sequence} came again after its acknowledgement was confirmed")
 
     def member_got(self, member: str, message: bytes) -> None:
-        """A message for the queue group."""
+        """A member of the queue group received a message."""
         first = self.group.setdefault(message, member)
         if first != member or self.heard.get((member, message)):
             raise Broken(f"{message!r} went to {first} and to {member}")
@@ -66,7 +66,7 @@ class Ledger:
         self.counts["queue"] += 1
 
     def subscriber_got(self, subscriber: str, reconnects: int, message: bytes) -> None:
-        """A message of a publisher, over one connection of the subscriber."""
+        """A subscriber received a message of a publisher, on one of its connections."""
         publisher, _, number = message.rpartition(b":")
         key = (subscriber, reconnects, publisher)
         if self.heard.get(key, -1) >= int(number):
@@ -75,7 +75,7 @@ class Ledger:
         self.counts["core"] += 1
 
     def key_written(self, key: str, last: int | None, revision: int) -> None:
-        """A write of a key was acknowledged; with `last`, on the condition that this was the newest revision."""
+        """A write of a key was acknowledged; with `last`, it required that this was the newest revision."""
         if last is not None:
             if revision <= last:
                 raise Broken(f"{key} went from revision {last} to {revision}")
@@ -86,12 +86,12 @@ class Ledger:
         self.counts["keys"] += 1
 
     def key_read(self, key: str, revision: int, promised: int) -> None:
-        """A read of the key that was begun when `promised` had been acknowledged."""
+        """A key was read; the read began when revision `promised` had been acknowledged."""
         if revision < promised:
             raise Broken(f"{key} was read at revision {revision} after {promised} was acknowledged")
 
     def watcher_saw(self, watcher: str, revision: int) -> None:
-        """A watch is in the order of the revisions."""
+        """A watch must see revisions in ascending order."""
         if self.heard.get((watcher,), 0) >= revision:
             raise Broken(f"{watcher} saw revision {revision} behind {self.heard[(watcher,)]}")
         self.heard[(watcher,)] = revision

@@ -1,14 +1,14 @@
-"""A network of hosts in memory, which delays, holds back, cuts up and breaks off what is sent, by the seed of the loop.
+"""A network of hosts in memory that delays, holds back, splits and aborts transmissions, decided by the seed of the loop.
 
-It stands where the operating system does: `bind`'s sockets, `create_connection` and transports. What TCP promises is kept
-(each way of a connection is in order and whole, or the connection is lost); of different connections nothing is in order.
-A lost packet is one that comes later.
+It replaces the operating system's sockets: those of `bind`, `create_connection`, and transports. The guarantees of TCP hold
+(each direction of a connection is in order and complete, or the connection is lost); there is no order between connections.
+A lost packet is one that arrives later.
 
     write ─▶ buffer ─▶ (window) ─▶ on its way ─▶ arrived ─▶ protocol, when it reads
       │ too much: pause_writing        │ delay, a partition       │ unread: the window stays shut
 
-A process that is killed leaves what its kernel had; a host that loses its power sends nothing, and resets old connections
-once it is back. A partition holds what is sent until it ends, and so do dials.
+After a process is killed its kernel still sends what it had; a host that loses power sends nothing, and resets old
+connections once it is back. A partition delays data and dials until it ends.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from simulator.virtual_loop import CURRENT, Process, SimulatedLoop
 
 Arguments = TypeVarTuple("Arguments")
 
-WINDOW = 64 << 10  # bytes of one way that the peer has not read
+WINDOW = 64 << 10  # bytes in one direction that the peer has not read
 HIGH_WATER = 64 << 10
-DIAL_SECONDS = 60.0  # until a host that does not answer is given up
+DIAL_SECONDS = 60.0  # after which a dial to a silent host fails
 FIRST_PORT = 20_000
 
 
@@ -36,7 +36,7 @@ class Refused(ConnectionRefusedError):
 
 
 class ListeningSocket:
-    """What `net.listening` needs of a socket that listens."""
+    """The methods of a listening socket that `net.listening` uses."""
 
     def __init__(self, network: "Network", address: tuple[str, int]) -> None:
         self.network = network
@@ -53,7 +53,7 @@ class ListeningSocket:
         return self.number
 
     def setsockopt(self, *arguments: int) -> None:
-        """All are as we want them."""
+        """All options have suitable values already."""
 
     def listen(self, backlog: int) -> None:
         self.is_open = True
@@ -67,7 +67,7 @@ class ListeningSocket:
     def close(self) -> None:
         self.number = -1
         self.is_open = False
-        if self.network.sockets.get(self.address) is self:  # and not that of who came after us
+        if self.network.sockets.get(self.address) is self:  # it may belong to a successor
             del self.network.sockets[self.address]
         for accepted in self.pending:
             accepted.end.reset()
@@ -75,7 +75,7 @@ class ListeningSocket:
 
 
 class Accepted:
-    """A connection that was accepted and has no protocol yet."""
+    """An accepted connection without a protocol yet."""
 
     def __init__(self, end: "End") -> None:
         self.end = end
@@ -112,16 +112,16 @@ class End(asyncio.Transport):
         self.context: Context = contextvars.copy_context()
         self._buffer: deque[bytes] = deque()
         self._buffered = 0
-        self._unread = 0  # bytes that we have sent and the peer has not read
+        self._unread = 0  # bytes sent by us and not read by the peer
         self._arrives = 0.0
         self._inbox: deque[bytes | None] = deque()
         self._delivering = False
         self._reading = True
         self._paused = False
-        self._ending = False  # nothing more is written
+        self._ending = False  # nothing more will be written
         self._closing = False
         self.lost = False
-        self.silent = False  # its host has lost its power
+        self.silent = False  # its host has lost power
         self._high = HIGH_WATER
 
     # ── for the protocol ──
@@ -196,7 +196,7 @@ class End(asyncio.Transport):
     # ── on the way ──
 
     def _pump(self) -> None:
-        """Send what the window has room for."""
+        """Send what fits the window."""
         random = self.loop.random
         while self._buffer and self._unread < WINDOW:
             piece = self._buffer.popleft()
@@ -273,7 +273,7 @@ class End(asyncio.Transport):
     # ── the end ──
 
     def reset(self) -> None:
-        """The peer hears that this end is gone, and loses what it has not read."""
+        """The peer learns that this end is gone, and loses unread data."""
         peer = self.peer
         if peer is not None and not peer.lost:
             delay = self.network.delay(self.address[0], peer.address[0])
@@ -295,7 +295,7 @@ class End(asyncio.Transport):
             self.loop.call_soon(self.protocol.connection_lost, error, context=self.context)
 
     def die(self, *, power: bool) -> None:
-        """The process is no more. Its kernel sends what it has, and an end; without power it does not."""
+        """The process has ended. Its kernel sends what it has, then an end of the stream; without power it sends nothing."""
         self.network.ends.pop(self, None)
         if power:
             self.silent = True
@@ -308,7 +308,7 @@ class End(asyncio.Transport):
 
 
 class Network:
-    """`cutting`: how often a write is cut to pieces; `slow`: how often something takes long (a packet was lost)."""
+    """`cutting`: probability that a write is split into pieces. `slow`: probability of a long delay (a lost packet)."""
 
     def __init__(self, loop: "NetworkLoop") -> None:
         self.loop = loop
@@ -334,14 +334,14 @@ class Network:
         return max(0.0, until - self.loop.now) + delay
 
     def partition(self, one: str, other: str, seconds: float) -> None:
-        """What the two say to each other comes when it is over."""
+        """Hold back everything between two hosts for `seconds`."""
         self._cut_until[frozenset((one, other))] = self.loop.now + seconds
 
     def is_cut(self, one: str, other: str) -> bool:
         return self._cut_until.get(frozenset((one, other)), 0.0) > self.loop.now
 
     def heal(self) -> None:
-        """No new delays; what waits for a partition to end waits on."""
+        """No new delays; data held by a partition still waits for its end."""
         self._cut_until.clear()
         self.slow = 0.0
 
@@ -354,7 +354,7 @@ class Network:
         return [made]
 
     def break_connections(self, one: str, other: str) -> None:
-        """All between the two hosts are reset, for both."""
+        """Reset all connections between two hosts, at both ends."""
         for end in [end for end in self.ends if (end.address[0], end.peer_address[0]) == (one, other)]:
             end.reset()
             if end.peer is not None:
@@ -374,7 +374,7 @@ class Network:
             end.die(power=power)
 
     def power_on(self, host: str) -> None:
-        """The host is back: whoever speaks on an old connection is told."""
+        """The host is back: it resets old connections when their peers use them."""
         self.down.discard(host)
         for end in [end for end in self.silent if end.address[0] == host]:
             self.silent.remove(end)
@@ -410,7 +410,7 @@ class Network:
 
 
 class NetworkLoop(SimulatedLoop):
-    """The loop with the network in place of sockets."""
+    """The loop, with this network in place of sockets."""
 
     def __init__(self, seed: int, limit: int = 1 << 62) -> None:
         super().__init__(seed, limit)

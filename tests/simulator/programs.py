@@ -1,7 +1,7 @@
-"""What clients of the simulated cluster do, with the real client: each tells the ledger what it hears.
+"""The client programs of the simulated cluster, which use the real client and record what they observe in the ledger.
 
-They go on through every failure, as an application would: an error is an answer that did not come, and is tried again
-under the same message id, or on the newest revision.
+They continue through every failure, as an application would: an error means an answer that did not arrive, and the
+operation is repeated under the same message id, or on the newest revision.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ HOUR = 3_600
 
 
 async def pause(seconds: float) -> None:
-    """About so long."""
+    """Sleep for about `seconds`."""
     await asyncio.sleep(random.expovariate(1 / seconds))
 
 
@@ -34,7 +34,7 @@ def now() -> float:
 
 
 async def connected(urls: list[str]) -> Client:
-    """A client of one of these; some may not be up yet."""
+    """A client connected to one of the URLs; some servers may not be up yet."""
     while True:
         try:
             return await connect(urls, ping_interval=4.0, reconnect_wait=1.0, connect_timeout=3.0)
@@ -43,7 +43,7 @@ async def connected(urls: list[str]) -> Client:
 
 
 async def set_up(urls: list[str]) -> None:
-    """The stream, the consumer and the bucket."""
+    """Create the stream, the consumer and the bucket."""
     client = await connected(urls)
     jetstream = client.jetstream(timeout=3.0)
     while True:
@@ -61,7 +61,7 @@ async def set_up(urls: list[str]) -> None:
 
 
 async def publish_in_order(ledger: Ledger, urls: list[str], name: str) -> None:
-    """One message after the other, each until it is acknowledged."""
+    """Publish one message at a time, each until it is acknowledged."""
     client = await connected(urls)
     jetstream, number = client.jetstream(timeout=2.0), 0
     while True:
@@ -77,7 +77,7 @@ async def publish_in_order(ledger: Ledger, urls: list[str], name: str) -> None:
 
 
 async def publish_many(ledger: Ledger, urls: list[str], name: str, window: int) -> None:
-    """Up to `window` at a time; what failed is done again under its id, before what follows."""
+    """Publish up to `window` at a time; failures are repeated under the same id, before the next ones."""
     client = await connected(urls)
     jetstream, number = client.jetstream(timeout=2.0), 0
 
@@ -101,7 +101,7 @@ async def publish_many(ledger: Ledger, urls: list[str], name: str, window: int) 
 
 
 async def work(ledger: Ledger, urls: list[str]) -> None:
-    """Fetch, and have every acknowledgement confirmed."""
+    """Fetch messages, and have every acknowledgement confirmed."""
     client = await connected(urls)
     consumer = client.jetstream(timeout=2.0).pull_consumer(STREAM, CONSUMER)
     while True:
@@ -129,7 +129,7 @@ async def serve_queue(ledger: Ledger, urls: list[str], member: str) -> None:
 
 
 async def listen(ledger: Ledger, urls: list[str], name: str) -> None:
-    """A plain subscriber."""
+    """Run a plain subscriber."""
     client = await connected(urls)
 
     def got(message: Message) -> None:
@@ -152,7 +152,7 @@ async def talk(urls: list[str], name: str) -> None:
 
 
 async def write_keys(ledger: Ledger, urls: list[str], name: str, keys: int) -> None:
-    """Read a key, and replace what was read."""
+    """Read a key, then replace the value that was read."""
     client = await connected(urls)
     bucket, number = await opened(client.jetstream(timeout=2.0)), 0
     while True:
@@ -174,7 +174,7 @@ async def write_keys(ledger: Ledger, urls: list[str], name: str, keys: int) -> N
 
 
 async def watch_keys(ledger: Ledger, urls: list[str], name: str) -> None:
-    """All keys, in the order of their revisions, whatever happens to connections and servers."""
+    """Watch all keys, which must come in the order of their revisions whatever happens to connections and servers."""
     client = await connected(urls)
     bucket = await opened(client.jetstream(timeout=2.0))
     while True:
@@ -194,7 +194,7 @@ async def opened(jetstream: JetStream) -> KeyValue:
 
 
 async def read_all(urls: list[str], stream: str) -> dict[int, bytes]:
-    """What the stream holds, as a client reads it."""
+    """The contents of the stream, as read by a client."""
     client = await connected(urls)
     while True:
         contents: dict[int, bytes] = {}

@@ -17,7 +17,7 @@ from collections import Counter
 
 from simulator.scenario import Scenario
 
-KINDS = ("acknowledged", "confirmed", "queue", "core", "keys", "watched")  # of promises, each of which must be tried
+KINDS = ("acknowledged", "confirmed", "queue", "core", "keys", "watched")  # promises; each has to be tested
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trace", help="write what happened in the (last) life to this file")
     arguments = parser.parse_args()
-    if os.environ.get("PYTHONHASHSEED") != "0":  # sets of texts have their order from it
+    if os.environ.get("PYTHONHASHSEED") != "0":  # it determines the order of sets of strings
         os.execve(
             sys.executable,
             [sys.executable, "-m", "simulator.run", *sys.argv[1:]],

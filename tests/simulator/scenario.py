@@ -1,11 +1,11 @@
-"""A life of a cluster: clients at work, faults among them, and in the end the question what is left.
+"""A life of a cluster: clients at work with faults among them, and a comparison of the final state with the promises.
 
     scenario = Scenario(seed, nodes=3)
-    scenario.run(steps)                 # raises Broken, or whatever went wrong
+    scenario.run(steps)                 # raises Broken, or any other failure
 
-The first node has the streams. For `steps` the nemesis does something every second or two of virtual time: kills a node,
-or takes its power (between two callbacks, or in the middle of one), cuts two nodes off from each other, resets connections,
-fills the disk, slows it down. Then all is mended, and what was promised is compared with what is there.
+The first node has the streams. For `steps` the nemesis causes a fault every second or two of virtual time: it kills a node,
+or cuts its power (between two callbacks, or in the middle of one), separates two nodes, resets connections, fills the disk
+or slows it down. Then everything is repaired, and the promises are compared with what is there.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from simulator import programs
 from simulator.ledger import Broken, Ledger
 from simulator.world import Node, World, over
 
-PATIENCE = 300.0  # seconds of virtual time in which a mended cluster answers
+PATIENCE = 300.0  # seconds of virtual time in which a repaired cluster has to answer
 ALL_FAULTS = ("kill", "power", "kill soon", "power soon", "stop", "cut", "reset", "full", "slow")
 
 
 class Scenario:
-    """`faults`: what the nemesis may do."""
+    """`faults`: the faults that the nemesis may cause."""
 
     def __init__(self, seed: int, nodes: int = 3, faults: tuple[str, ...] = ALL_FAULTS) -> None:
         self.seed = seed
@@ -38,7 +38,8 @@ class Scenario:
         return self.world.nodes
 
     def run(self, steps: int, most_afterwards: int = 1_000_000) -> None:
-        """Live for `steps`, and for what the end takes, which is some ten thousand: more than `most_afterwards` hang."""
+        """Live for `steps`, and then for the final checks, which take about ten thousand; more than `most_afterwards` mean
+        a hang."""
         loop = self.world.loop
         loop.limit = steps + most_afterwards
         with self.world:
@@ -52,7 +53,7 @@ class Scenario:
             raise Broken(f"callbacks failed: {self.world.loop.failures[:3]}")
 
     def _urls(self) -> list[str]:
-        """Of all nodes, in any order."""
+        """The URLs of all nodes, in random order."""
         return self.world.random.sample([node.url for node in self.nodes], len(self.nodes))
 
     def _start(self, name: str, program: Callable[[list[str]], Coroutine[Any, Any, Any]]) -> "asyncio.Task[Any]":
@@ -88,7 +89,7 @@ class Scenario:
         while loop.steps < steps:  # noqa: ASYNC110  (no event says so)
             await asyncio.sleep(0.25)
         self._over = True
-        await nemesis  # what it has begun is to end: a stop, say
+        await nemesis  # a fault in progress, such as a stop, has to end
         for client in clients:
             client.cancel()
         await self._mend()
@@ -133,7 +134,7 @@ class Scenario:
                     await self._started(node)
 
     async def _started(self, node: Node) -> None:
-        """A start may itself be cut short by a death; a failure of it is a finding."""
+        """Wait for a start, which may be cut short by a death; any failure of it is a finding."""
         await over(node.start(), node.process)
 
     # ── the end ──
@@ -147,7 +148,7 @@ class Scenario:
             node.disk.sync_seconds = 0.000_1
             if not node.is_up:
                 await self._started(node)
-        await asyncio.sleep(10.0)  # partitions end, connections are made, and what failed is tried again
+        await asyncio.sleep(10.0)  # partitions end, connections are established, and failed operations are repeated
 
     async def _judge(self) -> None:
         ledger = self.ledger

@@ -1,4 +1,4 @@
-"""Each invariant is broken by what breaks it, and by nothing else."""
+"""Each invariant detects its own violations, and nothing else."""
 
 from collections.abc import Callable
 

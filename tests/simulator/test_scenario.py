@@ -1,4 +1,4 @@
-"""Lives of a cluster under faults: what was promised is kept, and where it is not, that is noticed."""
+"""Lives of a cluster under faults: all promises are kept, and a broken one is detected."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ def test_a_life_that_does_not_end_is_found_out(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_million_steps_keep_every_promise() -> None:
-    """A hundred million: HEADWATER_SIMULATED_STEPS=100_000_000, or the command of `simulator/run.py`."""
+    """For a hundred million: HEADWATER_SIMULATED_STEPS=100_000_000, or the command in `simulator/run.py`."""
     paths = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-m", "simulator.run", "--steps", STEPS, "--life", "25_000"]

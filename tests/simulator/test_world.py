@@ -1,4 +1,4 @@
-"""The simulated world itself: real brokers and clients live in it, and everything in it follows from the seed."""
+"""The simulated world itself: real brokers and clients run in it, and the seed determines everything that happens."""
 
 import asyncio
 

@@ -1,14 +1,14 @@
-"""An event loop without a clock, threads or sockets: what happens when is decided by one seed.
+"""An event loop without a clock, threads or sockets: one seed decides what happens when.
 
-Everything of the simulation runs in this one loop: brokers, clients, the network between them, and what product code does
-in threads. Time moves when nothing is left to do at the present moment, to that of the next timer; each callback takes
-STEP_SECONDS besides. One callback is one step.
+The whole simulation runs in this one loop: brokers, clients, the network between them, and the work that product code does
+in threads. When nothing is left to do at the present moment, time advances to the next timer; each callback also takes
+STEP_SECONDS. One callback is one step.
 
-Every callback belongs to a `Process`, by the context it was scheduled in, and is passed over once its process is dead. So
-a process can be killed at any moment, also in the middle of a callback: the rest of it runs, and nobody hears of it.
+Every callback belongs to a `Process`, through the context in which it was scheduled, and is skipped once its process is
+dead. So a process can be killed at any moment, even in the middle of a callback: the rest of it runs without effect.
 
-`fingerprint` is a hash over all steps (when, of whom, what). Two runs of one seed have the same: that is how a failure can
-be looked at again.
+`fingerprint` is a hash over all steps (time, process, callback). Two runs with the same seed have the same fingerprint, so
+a failure can be reproduced.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
-START = 1_000.0  # seconds on the clock of the loop at the beginning
+START = 1_000.0  # initial time of the loop in seconds
 STEP_SECONDS = 0.000_002
-TIME_OF_DAY_NS = 1_800_000_000_000_000_000  # when the clock of the loop stands at 0
+TIME_OF_DAY_NS = 1_800_000_000_000_000_000  # the time of day when the loop's clock is at 0
 
 
 class Process:
@@ -41,11 +41,11 @@ CURRENT: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 class OutOfWork(Exception):
-    """Nothing can happen any more, and somebody waits."""
+    """Nothing can happen any more, but a task is still waiting."""
 
 
 class _Sleeper:
-    """In the place of a selector: no file is ever ready, and waiting costs nothing."""
+    """Replaces a selector: no file is ever ready, and waiting takes no real time."""
 
     def __init__(self, loop: "SimulatedLoop") -> None:
         self._loop = loop
@@ -58,7 +58,8 @@ class _Sleeper:
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """`random` is the source of all chance in the simulation. `limit`: steps after which the loop stops."""
+    """`random` is the source of all randomness in the simulation. `limit`: the number of steps after which the loop
+    stops."""
 
     def __init__(self, seed: int, limit: int = 1 << 62) -> None:
         super().__init__()
@@ -67,14 +68,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.limit = limit
         self.fingerprint = 0
-        self.trace: list[str] | None = None  # what the fingerprint is of, for whoever compares two runs
-        self.failures: list[str] = []  # of callbacks, which asyncio only logs
+        self.trace: list[str] | None = None  # the input of the fingerprint, for comparing two runs
+        self.failures: list[str] = []  # exceptions in callbacks, which asyncio would only log
         self.processes: list[Process] = []
-        self._last_done = 0.0  # work ends in the order in which it is told
+        self._last_done = 0.0  # so that work ends in the order in which it is reported
         self._selector = _Sleeper(self)
         self._clock_resolution = 1e-9
-        self._busy_until: dict[int, float] = {}  # by executor, for those that have one thread
-        self._executors: list[object] = []  # so that their ids stay theirs
+        self._busy_until: dict[int, float] = {}  # by executor, for executors with one thread
+        self._executors: list[object] = []  # kept alive, so that their ids are not reused
         self.set_exception_handler(self._failed)
 
     def time(self) -> float:
@@ -85,10 +86,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return TIME_OF_DAY_NS + int(self.now * 1e9)
 
     def _check_closed(self) -> None:
-        """What is collected after the end may still try to say something; nobody hears of it."""
+        """Objects collected after the end may still call the loop; that is ignored."""
 
     def _process_events(self, events: list[object]) -> None:
-        """There are none."""
+        """There are no I/O events."""
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         process = CURRENT.get()
@@ -106,7 +107,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(
         self, callback: Callable[[*Arguments], object], *args: *Arguments, context: Context | None = None
     ) -> asyncio.Handle:
-        """Nobody has threads here."""
+        """The same as `call_soon`, because there are no threads."""
         return self.call_soon(callback, *args, context=context)
 
     def call_at(
@@ -137,7 +138,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     # ── what would be done in threads ──
 
     def run_in_executor(self, executor: Any, func: Callable[[*Arguments], T], *args: *Arguments) -> "asyncio.Future[T]":
-        """A moment later, in one piece; in order where the executor has one thread."""
+        """Run the function a moment later, uninterrupted; in order if the executor has one thread."""
         future: asyncio.Future[T] = self.create_future()
 
         def done(result: T | None, error: BaseException | None) -> None:
@@ -158,7 +159,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         done: Callable[[T | None, BaseException | None], None],
         in_order: object = None,
     ) -> None:
-        """As `Writers.submit`. What goes `in_order` of one object is done one after the other."""
+        """Like `Writers.submit`. Work with the same `in_order` object is done sequentially."""
         at = self.now + self.random.expovariate(3_000.0)
         if in_order is not None:
             if not any(one is in_order for one in self._executors):
@@ -179,7 +180,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.call_at(at, at_work)
 
     def start_process(self, process: Process, work: Callable[[], Any]) -> "asyncio.Task[Any]":
-        """A task of `process`: `work()` makes its coroutine."""
+        """Start a task of `process`; `work()` creates its coroutine."""
         self.processes.append(process)
         context = contextvars.copy_context()
         context.run(CURRENT.set, process)

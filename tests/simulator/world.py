@@ -1,14 +1,14 @@
-"""Brokers, their disks and their clients in one simulated world; all that happens follows from a seed.
+"""Brokers, their disks and their clients in one simulated world, in which a seed determines everything that happens.
 
     with World(seed) as world:
         node = world.add_node("n0", streams=True)
         world.run(main())                        # virtual time; a test of minutes takes moments
 
-While a world is entered, the clocks, the entropy, the files, the sockets and the threads that product code asks for are the
-world's: they are put in the place of the standard library's for that time. The brokers and clients are the real ones.
+While a world is entered, it supplies the clocks, entropy, files, sockets and threads of product code, in place of the
+standard library. The brokers and clients are the real ones.
 
-A node is killed in the middle of whatever it does: at one of the calls that it makes to its disk, or between two callbacks.
-`power`: its disk then keeps what was synced, and of the rest any part (`recording_files`); without, all that was written.
+A node is killed in the middle of its work: at one of its calls to the disk, or between two callbacks. With `power` its disk
+keeps what was synced, and any part of the rest (`recording_files`); without, it keeps everything written.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ STORE = "store"
 
 
 class Writers(writers.Writers):
-    """Threads that write, without threads."""
+    """The thread pool for writes, without threads."""
 
     def submit(self, function: Any, argument: Any, done: Any) -> None:
         loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ class Writers(writers.Writers):
         loop.work(function, argument, done)
 
     def shutdown(self) -> None:
-        """There is nothing to end."""
+        """Nothing to stop."""
 
 
 class Disk(RecordingFiles):
@@ -71,7 +71,7 @@ class Disk(RecordingFiles):
     def record(self, verb: str, what: object, first: object = None, second: object = None) -> None:
         node = self.node
         if node.disk is not self or not node.process.alive:
-            return  # a ghost's: nobody sees what it writes
+            return  # a dead node's: its writes have no effect
         if self.die_at:
             self.die_at -= 1
             if not self.die_at:
@@ -83,7 +83,7 @@ class Disk(RecordingFiles):
             loop.now += loop.random.expovariate(1 / self.sync_seconds)
 
     def mkdir(self, path: str) -> None:
-        """Durable, with its parents."""
+        """Create a directory durably, with its parents."""
         super().mkdir(path)
         parts = path.split("/")
         for end in range(len(parts)):
@@ -120,7 +120,7 @@ class Node:
         return self.process.alive
 
     def start(self) -> "asyncio.Task[None]":
-        """A new process with a new broker; the disk is as it was left."""
+        """Start a new process with a new broker; the disk is as it was left."""
         assert not self.process.alive
         self.lives += 1
         self.process = Process(f"{self.name}.{self.lives}", self.host)
@@ -148,14 +148,14 @@ class Node:
         await self.broker.start()
 
     async def stop(self) -> None:
-        """In order, as an operator does it."""
+        """Stop in order, as an operator does."""
         if self.process.alive and self.broker is not None:
             process = self.process
             if await over(self.world.loop.start_process(process, self.broker.stop), process):
                 self.world.loop.network.kill(process, power=False)
 
     def die(self, *, power: bool) -> None:
-        """Now, whatever it is doing."""
+        """Kill the node now, whatever it is doing."""
         if not self.process.alive:
             return
         self.world.graveyard.append(self.broker)
@@ -165,13 +165,14 @@ class Node:
         self.world.note(f"{self.name} dies{' without power' if power else ''}")
 
     def die_soon(self, *, power: bool) -> None:
-        """In the middle of something: at one of the next calls to the disk."""
+        """Kill the node in the middle of its work: at one of its next calls to the disk."""
         self.disk.with_power_loss = power
         self.disk.die_at = self.world.loop.random.randint(1, 12)
 
 
 async def over(task: "asyncio.Task[None]", process: Process) -> bool:
-    """Wait for a task of a process. False if the process died before: then the task never ends. Raises what it raises."""
+    """Wait for a task of a process; False if the process died first, because the task never ends then. Raises the task's
+    error."""
     while not task.done() and process.alive:  # noqa: ASYNC110  (no event reports the death)
         await asyncio.sleep(0.05)
     if task.done():
@@ -180,20 +181,20 @@ async def over(task: "asyncio.Task[None]", process: Process) -> bool:
 
 
 class World:
-    """Entered, it is all that product code knows of time, network and disks."""
+    """While it is entered, product code gets its time, network and disks from this world."""
 
     def __init__(self, seed: int, limit: int = 1 << 62) -> None:
         self.loop = NetworkLoop(seed, limit)
         self.random = Random(seed + 1)
         self.nodes: list[Node] = []
-        self.graveyard: list[object] = []  # what died keeps still until the end
+        self.graveyard: list[object] = []  # dead objects, kept so that they are not collected before the end
         self.notes: list[str] = []
         self._patches = ExitStack()
         self._clients = 0
-        self.failure: BaseException | None = None  # of a program
+        self.failure: BaseException | None = None  # the failure of a program
 
     def note(self, text: str) -> None:
-        """Something for whoever reads what happened."""
+        """Add a note for reading the run afterwards."""
         self.notes.append(f"{self.loop.now:.6f} step {self.loop.steps}: {text}")
 
     def add_node(self, name: str, *, streams: bool = False, routes: tuple[str, ...] = ()) -> Node:
@@ -202,14 +203,14 @@ class World:
         return node
 
     async def connect(self, *urls: str, **options: Any) -> Client:
-        """A client in a process and on a host of its own."""
+        """A client in its own process and on its own host."""
         self._clients += 1
         process = Process(f"c{self._clients}", f"10.0.1.{self._clients}")
         client: Client = await self.loop.start_process(process, lambda: connect(list(urls), **options))
         return client
 
     def start_program(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
-        """A program that is no broker, in a process and on a host of its own. Its failure ends the run."""
+        """Start a program other than a broker, in its own process and on its own host. Its failure ends the run."""
         self._clients += 1
         task = self.loop.start_process(Process(name, f"10.0.1.{self._clients}"), work)
         task.add_done_callback(self._ended, context=contextvars.Context())
@@ -221,7 +222,7 @@ class World:
             self.loop.stop()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Until it is done, or the limit of steps is reached."""
+        """Run until `work` is done, or the limit of steps is reached."""
         main = self.loop.create_task(work)
         main.add_done_callback(lambda _: self.loop.stop())
         self.loop.run_forever()
@@ -260,7 +261,7 @@ class World:
             self._patches.enter_context(mock.patch.object(owner, name, stand_in))
         self._state = random.getstate()
         random.seed(self.random.random())
-        gc.disable()  # whatever is collected is collected at another step in each run
+        gc.disable()  # the collector would run at a different step each time
         return self
 
     def __exit__(self, *error: object) -> None:
