@@ -1,15 +1,16 @@
 """CPU time and rate of our broker against nats-server, on this machine, in this run: `./hw bench broker`.
 
-Both servers run all the time; inside a case the repetitions alternate A B A B, so that what else the machine does hits both.
-The figure to judge by is the server's CPU microseconds per delivered message (published, where nobody listens): it hardly
-depends on what else runs. Rates do. A ratio is nats-server's figure by ours for CPU and ours by nats-server's for the rate,
-so above 1 we are better, below 1 we lose, and both are printed. The range behind a ratio is over its repetitions.
+Both servers run all the time; within a case the repetitions alternate A B A B, so that other load on the machine affects
+both. The figure to judge by is the server's CPU microseconds per delivered message (per published one without subscribers):
+unlike a rate, it hardly depends on other load. A ratio is nats-server's figure divided by ours for CPU, and ours divided by
+nats-server's for rates, so above 1 we are better and below 1 worse; both are printed. The range after a ratio covers its
+repetitions.
 
-`relay` is the floor (relay.py): a process that does only what cannot be left out, its CPU by ours in the last column. It is
-compiled when the benchmark starts, is absent where there is no compiler, and has no TLS.
+`relay` is the floor (relay.py): a process that does only the indispensable work; the last column has its CPU divided by
+ours. It is compiled when the benchmark starts, is left out without a compiler, and has no TLS.
 
-`--interpreted` measures our broker as it runs where no compiler is. The rows `start`, `idle` and `flat` say what a broker
-costs beside its traffic (broker_footprint.py).
+`--interpreted` measures our broker without compiled modules. The rows `start`, `idle` and `flat` show the costs of a broker
+other than its traffic (broker_footprint.py).
 """
 
 import argparse
@@ -38,19 +39,19 @@ from contestants import (
 )
 from load_generator import Outcome, Spec
 
-RUN_TIMEOUT = 120.0  # seconds for one run of the generator; the longest takes some two
+RUN_TIMEOUT = 120.0  # seconds for one run of the generator; the longest takes about two
 SMOKE_MESSAGES = 2000
 SMOKE_REQUESTS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row of the table. `messages` is sized for about a second of nats-server's time."""
+    """A row of the table. `messages` is chosen to take nats-server about a second."""
 
     name: str
     what: str
     shape: dict[str, Any]
-    setting: str = "plain"  # how both servers are configured: `contestants.SETTINGS`
+    setting: str = "plain"  # the configuration of both servers: `contestants.SETTINGS`
 
 
 CASES = [
@@ -92,14 +93,14 @@ CASES = [
     Case("tls_128", "1to1_128 over TLS", {"payload": 128, "messages": 300_000, "tls": True}, "tls"),
 ]
 RELAY_CASES = frozenset(case.name for case in CASES if case.setting != "tls")
-RELAY_GOAL = 1.15  # geometric mean of GOAL_CASES against the relay
-# What the issue of the broker sets its goal for: batched traffic with somebody listening.
+RELAY_GOAL = 1.15  # for the geometric mean of GOAL_CASES against the relay
+# The cases of the goal in the issue about the broker: batched traffic with a subscriber.
 GOAL_CASES = ("1to1_16", "1to1_128", "1to1_1024", "1to8_128", "4to4_128", "headers_128", "wild1k_128", "wild100k_128")
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One server in one case: all its repetitions."""
+    """One server's results in one case: all repetitions."""
 
     outcomes: list[Outcome]
 
@@ -115,23 +116,23 @@ class Figures:
 
     @property
     def generator_share(self) -> float:
-        """The generator's CPU time by the server's: far below 1, or the generator was measured too."""
+        """The generator's CPU time divided by the server's: if it is not far below 1, the generator was measured, too."""
         return statistics.median(outcome.generator_cpu / outcome.server_cpu for outcome in self.outcomes)
 
     @property
     def tick_error(self) -> float:
-        """How far the cross-check is off, as a part of the scheduler's figure, over all repetitions together."""
+        """The deviation of the cross-check, relative to the scheduler's figure, over all repetitions together."""
         scheduled = sum(outcome.server_cpu for outcome in self.outcomes)
         return abs(sum(outcome.server_cpu_ticks for outcome in self.outcomes) - scheduled) / scheduled
 
 
 def count_messages(outcome: Outcome) -> int:
-    """Delivered messages; where nobody listens, published ones."""
+    """Delivered messages, or published ones without subscribers."""
     return outcome.delivered or outcome.published
 
 
 def run_generator(case: Case, server: Contestant, *, smoke: bool) -> Outcome:
-    """One run in a process of its own. A generator that fails ends the benchmark: its figures would be false."""
+    """One run in its own process. A failing generator ends the benchmark, because its figures would be wrong."""
     shape = dict(case.shape)
     if smoke:
         shape["messages"] = SMOKE_REQUESTS if "request_reply" in shape else SMOKE_MESSAGES
@@ -147,7 +148,7 @@ def run_generator(case: Case, server: Contestant, *, smoke: bool) -> Outcome:
 
 
 def measure(case: Case, servers: Sequence[Contestant], repetitions: int, *, smoke: bool) -> list[Figures]:
-    """A B A B …; one Figures for each server, in their order."""
+    """Run A B A B …; returns one Figures for each server, in order."""
     outcomes: list[list[Outcome]] = [[] for _ in servers]
     for _ in range(repetitions):
         for server, results in zip(servers, outcomes, strict=True):
@@ -156,7 +157,7 @@ def measure(case: Case, servers: Sequence[Contestant], repetitions: int, *, smok
 
 
 def ratio_of(better: list[float], worse: list[float]) -> tuple[float, float, float]:
-    """The ratio of the medians, and the lowest and highest ratio of two neighbouring repetitions."""
+    """The ratio of the medians, and the lowest and highest ratio of paired repetitions."""
     pairs = [above / below for above, below in zip(better, worse, strict=True)]
     return statistics.median(better) / statistics.median(worse), min(pairs), max(pairs)
 
@@ -172,7 +173,7 @@ HEADINGS = (
     f"{'case':<12} {'CPU us/message: nats-server':<29}{'headwater':<24}{'ratio':<18}{'rate ratio':<18}"
     f"{'relay':<22}{'relay/headwater'}"
 )
-Row = list[Figures]  # nats-server, headwater, and the relay where it takes part
+Row = list[Figures]  # nats-server, headwater, and the relay if it takes part
 
 
 def print_row(case: Case, row: Row) -> None:
@@ -200,7 +201,7 @@ def print_row(case: Case, row: Row) -> None:
 
 
 def summarise(results: dict[str, Row], *, smoke: bool) -> list[str]:
-    """The sentences below the table: what was lost as plainly as what was won."""
+    """The sentences below the table, which report losses as plainly as wins."""
     if smoke:
         return ["Smoke run: it proves that the benchmark runs; its figures mean nothing."]
     cpu = {name: ratio_of(real.cpu, ours.cpu)[0] for name, (real, ours, *_) in results.items()}
@@ -247,7 +248,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def choose_cases(names: str) -> list[Case]:
-    """The cases asked for, in the table's order; a part of a name is enough (`1to1`)."""
+    """The selected cases, in the table's order; part of a name is enough (`1to1`)."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     chosen = [case for case in CASES if not wanted or any(name in case.name for name in wanted)]
     if not chosen and not choose_rows(names):
@@ -256,13 +257,13 @@ def choose_cases(names: str) -> list[Case]:
 
 
 def choose_rows(names: str) -> list[str]:
-    """The rows beside the traffic that are asked for."""
+    """The selected rows other than traffic."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     return [row for row in broker_footprint.ROWS if not wanted or row in wanted]
 
 
 def join_relay(stack: ExitStack) -> list[Contestant]:
-    """The relay, compiled and started until the stack is left; nobody where it cannot be compiled, and that is said."""
+    """The relay, compiled and started until the stack is left; empty, with a message, when it cannot be compiled."""
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     if missing := build_relay(directory):
         print(f"the relay is NOT compared: it could not be compiled: {missing}", file=sys.stderr, flush=True)

@@ -1,12 +1,12 @@
 """CPU time per message of our client against other clients, on nats-server and on our broker: `./hw bench client`.
 
-Each run is a process of its own, and what is measured is its CPU time between the first message and the last
-(`client_load.py`). Inside a case the contestants alternate A B A B. A ratio is the peer's CPU per message by ours, so
-above 1 we are better; for requests the ratio of requests a second is there too. 128 bytes of payload.
+Each run is a separate process, and its CPU time between the first message and the last is measured (`client_load.py`).
+Within a case the contestants alternate A B A B. A ratio is the peer's CPU per message divided by ours, so above 1 we are
+better; for requests there is also the ratio of requests per second. Payloads have 128 bytes.
 
-Peers: nats-py with its callback (its fastest way to receive), natsrpy (async-nats under Python), and libnats with its
-callback (`libnats_load.py`, compiled here because libnats driven from Python would pay for Python). libnats takes part
-where it and a C compiler are installed (Debian: libnats-dev), and is named as absent where not.
+Peers: nats-py with a callback (its fastest way to receive), natsrpy (async-nats under Python), and libnats with a callback
+(`libnats_load.py`, compiled here because driving libnats from Python would add Python's cost). libnats takes part if it and
+a C compiler are installed (Debian: libnats-dev), and is otherwise reported as absent.
 """
 
 import argparse
@@ -33,25 +33,25 @@ RUN_TIMEOUT = 120.0
 LOAD = str(Path(__file__).with_name("client_load.py"))
 
 
-MANY = 250_000  # messages; requests are fewer, and the same for all
-PYTHON_SHARE = 5  # of many messages, nats-py gets a fifth: it needs ten times the CPU for each
+MANY = 250_000  # messages; requests are fewer, and the same number for all
+PYTHON_SHARE = 5  # for many messages nats-py gets a fifth, because it needs ten times the CPU for each
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row: our way, the peers' way, how many messages each gets, and the goal against nats-py."""
+    """A row: our method, the peers' method, the number of messages for each, and the goal against nats-py."""
 
     name: str
     ours: str
     theirs: str
     messages: int
-    slow_messages: int  # for natsrpy, which needs some 50 us a message
+    slow_messages: int  # for natsrpy, which needs about 50 us per message
     goal: float
     rate_goal: float = 0.0
     c_goal: float = 0.0  # against libnats
 
     def messages_of(self, role: str) -> int:
-        """A run takes about a second of a client's CPU, or less."""
+        """The number of messages for one client, so that a run takes at most about a second of its CPU."""
         if role == "natsrpy":
             return self.slow_messages
         return self.messages // PYTHON_SHARE if role == "nats-py" and self.messages >= MANY else self.messages
@@ -73,7 +73,7 @@ BUILD = "what drives it could not be compiled"
 
 
 class Load:
-    """A child of this benchmark: `client_load.py` with one spec."""
+    """A child process of this benchmark: `client_load.py` with one spec."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -87,7 +87,7 @@ class Load:
             self._fail(self._process.communicate(timeout=RUN_TIMEOUT)[1])
 
     def result(self, tell: str = "") -> Outcome:
-        """Wait for its end, after having told it something."""
+        """Write `tell` to its standard input, and wait for its end."""
         try:
             said, complaints = self._process.communicate(tell, timeout=RUN_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -105,7 +105,7 @@ class Load:
         raise SystemExit(f"{self._spec.role} {self._spec.case}: {why.strip()[-600:]}")
 
 
-_libnats: list[str] = []  # the command that drives it, once that is built
+_libnats: list[str] = []  # the command that runs it, once it is built
 
 
 def _command(spec: Spec) -> list[str]:
@@ -115,7 +115,7 @@ def _command(spec: Spec) -> list[str]:
 
 
 def build_libnats(directory: Path) -> str:
-    """Compile `libnats_load.py` in a directory of its own; returns why that is not possible, or nothing."""
+    """Compile `libnats_load.py` in a directory of its own; returns the reason when that is impossible, else ""."""
     if missing := compile_module(directory, "libnats.pxd", "libnats_load.pxd", "libnats_load.py", timeout=RUN_TIMEOUT):
         return f"{BUILD}: {missing}"
     here = Path(__file__).parent
@@ -125,7 +125,7 @@ def build_libnats(directory: Path) -> str:
 
 
 def run_once(role: str, way: str, port: int, messages: int, loop: str) -> Outcome:
-    """One run, with its feeder or responder where the case needs one."""
+    """One run, with its feeder or responder if the case needs one."""
     spec = Spec(role, way, port, messages, loop)
     if way == "publish":
         return Load(spec).result()
@@ -144,7 +144,7 @@ def run_once(role: str, way: str, port: int, messages: int, loop: str) -> Outcom
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One contestant in one case."""
+    """One contestant's results in one case."""
 
     outcomes: list[Outcome]
 
@@ -160,7 +160,7 @@ class Figures:
 
     @property
     def memory(self) -> float:
-        """Median of the memory that it took, in MiB."""
+        """The median increase in memory, in MiB."""
         return statistics.median(one.memory for one in self.outcomes)
 
     def spell(self) -> str:
@@ -169,7 +169,7 @@ class Figures:
 
 
 def measure(case: Case, port: int, peers: list[str], repetitions: int, loop: str, *, smoke: bool) -> dict[str, Figures]:
-    """A B C A B C …"""
+    """Run A B C A B C …"""
     few = SMOKE_MESSAGES + (HELD if case is FLOOD else 0)
     found: dict[str, list[Outcome]] = {role: [] for role in ["headwater", *peers]}
     for _ in range(repetitions):
@@ -202,7 +202,7 @@ def describe(case: Case, figures: dict[str, Figures]) -> list[str]:
 
 
 def describe_flood(figures: dict[str, Figures]) -> str:
-    """One line: the memory that a flood takes in a subscription that holds HELD messages."""
+    """One line: the memory used by a flood into a subscription that holds HELD messages."""
     messages = next(iter(figures.values())).outcomes[0].messages
     taken = ", ".join(f"{role} {each.memory:.0f} MiB at {each.spell()}" for role, each in figures.items())
     return f"{FLOOD.name:<26} {messages:,} messages into a subscription that holds {HELD:,}: {taken}"

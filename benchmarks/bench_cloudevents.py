@@ -1,13 +1,13 @@
 """CloudEvents per CPU second, against the JSON format and the Kafka binding of `cloudevents` 2.2: `./hw bench cloudevents`.
 
-The SDK has no NATS binding; Kafka's is the one that resembles it (attributes in headers, no percent-encoding). Both get
-the same event in the same run: seven core attributes, one extension, 300 bytes of JSON. One thread, CPU time of this
-process, contestants alternated.
+The SDK has no NATS binding; Kafka's is the most similar one (attributes in headers, no percent-encoding). Both get the same
+event in the same run: seven core attributes, one extension, 300 bytes of JSON. One thread, CPU time of this process,
+contestants alternate.
 
-What is counted is said row by row, because the two libraries do their work at different times. The SDK encodes data when
-it writes and decodes it when it reads. Ours encodes data when an event is made and decodes it when somebody looks, so
-every operation has two rows: as it is called, and with that work inside. Ours writes the header block of binary mode and
-reads it from bytes; the SDK's headers are a dict on both ways. Handing the block on to a client has a row of its own.
+Each row states what it counts, because the two libraries do their work at different times. The SDK encodes data when it
+writes and decodes it when it reads. We encode data when an event is made and decode it when it is accessed, so every
+operation has two rows: as called, and including that work. We write the header block of binary mode and read it from bytes;
+the SDK's headers are a dict both ways. Passing the block on to a client has its own row.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from headwater.cloudevents import CloudEvent, from_json, from_nats, to_binary, t
 from headwater.cloudevents.plain_headers import COMPILED
 from headwater.model.message import Message
 
-RUN_SECONDS = 0.3  # CPU seconds of one contestant in one repetition
+RUN_SECONDS = 0.3  # CPU seconds per contestant and repetition
 SMOKE_SECONDS = 0.005
 
 DATA: dict[str, Any] = {
@@ -58,7 +58,7 @@ ATTRIBUTES = {
 
 
 class Case(NamedTuple):
-    """One operation as either library does it. `least`: the ratio that the project promises, if it does."""
+    """One operation in both libraries. `least`: the ratio that the project promises, if any."""
 
     name: str
     sdk: Callable[[], object]
@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Every operation, with the results of both checked against each other."""
+    """Every operation, after checking the results of both against each other."""
     encoded = msgspec.json.encode(DATA)
     assert len(encoded) == 300, len(encoded)
     moment = datetime.fromisoformat(ATTRIBUTES["time"])
@@ -131,7 +131,7 @@ def cases() -> list[Case]:
 
 
 def measure(operation: Callable[[], object], seconds: float) -> float:
-    """CPU microseconds of one call, over about so many seconds of calls."""
+    """CPU microseconds per call, over about `seconds` of calls."""
     count = 1
     while True:
         start = time.process_time_ns()

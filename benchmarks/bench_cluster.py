@@ -1,16 +1,16 @@
 """Three brokers in a cluster against three nats-servers: `./hw bench cluster`.
 
-    routed    one publisher at the first node, one subscriber at the second: CPU of both nodes a message, and the rate. With
-              one control line all the time; with 100 subjects in turn, so that no line repeats; for a queue group
+    routed    one publisher at the first node, one subscriber at the second: CPU of both nodes per message, and rate. With
+              one repeated control line; with 100 subjects in turn, so that no line repeats; for a queue group
     mesh      three processes started one after the other, each but the first knowing the first: until every node's INFO
-              names three, counted from the start of the last process' life as a server
+              names three, counted from when the last process is up as a server
     start     three processes started together: from then until every node's INFO names three
-    interest  a SUB at the second node, answered by PONG, until the first message that the first node is given arrives
-    failover  kill -9 of a node: until a client of it sees the end (the kernel takes the process' memory apart before that,
-              and nobody can know), until clients of the others are told, and, once it is back, until they are told again
+    interest  a SUB at the second node, answered by PONG, until the first message published at the first node arrives
+    failover  kill -9 of a node: until one of its clients sees the end (before that the kernel frees the process' memory,
+              which nothing can observe), until clients of the others are informed, and, once it is back, informed again
     mixed     the same in clusters of one nats-server, one Headwater and a third that is killed, of either make in turn: the
-              two that are left notice the same death, so that only what they do themselves differs; each of the two is the
-              one that the others dialled in half of them
+              two survivors notice the same death, so that only their own work differs; each of the two is the one that the
+              others dialled in half of the clusters
 
 Both clusters run all the time; repetitions alternate A B A B. nats-server runs with its default route pool and settings.
 """
@@ -47,14 +47,14 @@ RUN_MESSAGES = 500_000
 SMOKE_MESSAGES = 2_000
 INTEREST_ROUNDS = 200
 SMOKE_ROUNDS = 5
-DEATHS = 10  # in each mixed cluster, of which there are four
-PATIENCE = 20.0  # seconds for anything to happen
+DEATHS = 10  # in each of the four mixed clusters
+PATIENCE = 20.0  # seconds to wait for any event
 
 Start = Callable[..., Contestant]
 
 
 class Cluster(NamedTuple):
-    """Three servers of one make, and the port of each one's routes."""
+    """Three servers of one make, and the ports of their routes."""
 
     name: str
     start: Start
@@ -76,7 +76,7 @@ def start_cluster(name: str, start: Start, stack: ExitStack) -> Cluster:
 
 
 def names_in_info(node: Contestant) -> int:
-    """How many servers a client of `node` is told of."""
+    """The number of servers that `node` announces to a client."""
     link = socket.create_connection(("127.0.0.1", node.port), PATIENCE)
     try:
         info = json.loads(read_until(link, b"\r\n").removeprefix(b"INFO "))
@@ -86,7 +86,7 @@ def names_in_info(node: Contestant) -> int:
 
 
 def await_names(nodes: list[Contestant], count: int) -> float:
-    """Until each node tells its clients of `count` servers; returns the seconds waited."""
+    """Wait until each node announces `count` servers to its clients; returns the seconds waited."""
     started = time.perf_counter()
     while any(names_in_info(node) != count for node in nodes):
         if time.perf_counter() - started > PATIENCE:
@@ -96,7 +96,7 @@ def await_names(nodes: list[Contestant], count: int) -> float:
 
 
 class Traffic(NamedTuple):
-    """What a publisher sends and a subscriber asks for."""
+    """The publisher's subjects, and the subscriber's subject and queue group."""
 
     name: str
     subjects: list[bytes]
@@ -115,7 +115,7 @@ TRAFFIC = [
 
 
 def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[float, float]:
-    """CPU microseconds of both nodes for each message, and messages per second."""
+    """CPU microseconds of both nodes per message, and messages per second."""
     publisher, subscriber = open_link(cluster.nodes[0].port), open_link(cluster.nodes[1].port)
     subscriber.sendall(b"SUB %b%b 1\r\nPING\r\n" % (traffic.wanted, traffic.queue))
     read_until(subscriber, b"PONG\r\n")
@@ -135,7 +135,7 @@ def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[f
             if not got:
                 return
             left -= got
-        done.set()  # a PING may be among it: its six bytes are no message
+        done.set()  # it may include a PING, whose six bytes are no message
 
     reader = threading.Thread(target=read, daemon=True)
     before = [read_cpu_time(node.pid) for node in cluster.nodes[:2]]
@@ -153,7 +153,7 @@ def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[f
 
 
 def await_interest(publisher: socket.socket, subscriber: socket.socket, subject: bytes) -> float:
-    """Publish until the first message arrives, then until what was sent too much is here; seconds to the first."""
+    """Publish until the first message arrives, then until all extra messages have arrived; returns seconds to the first."""
     started = time.perf_counter()
     first = 0.0
     sent = 0
@@ -177,7 +177,7 @@ def await_interest(publisher: socket.socket, subscriber: socket.socket, subject:
 
 
 def measure_interest(cluster: Cluster, rounds: int) -> list[float]:
-    """Milliseconds, one for each new subject."""
+    """Milliseconds for each new subject."""
     publisher, subscriber = open_link(cluster.nodes[0].port), open_link(cluster.nodes[1].port)
     found = []
     for number in range(rounds):
@@ -191,7 +191,7 @@ def measure_interest(cluster: Cluster, rounds: int) -> list[float]:
 
 
 def measure_mesh(start: Start, name: str) -> float:
-    """Seconds from when the last of three nodes accepts clients until all three know three."""
+    """Seconds from when the last of three nodes accepts clients until all three know all three."""
     with ExitStack() as stack:
         ports = [free_port() for _ in range(3)]
         nodes = [stack.enter_context(start_node(start, name, port, ports[0])) for port in ports]
@@ -199,7 +199,7 @@ def measure_mesh(start: Start, name: str) -> float:
 
 
 def measure_start(start: Start, name: str) -> float:
-    """Seconds from the start of three processes at once until all three know three."""
+    """Seconds from the simultaneous start of three processes until all three know all three."""
     with ExitStack() as stack, ThreadPoolExecutor(3) as threads:
         ports = [free_port() for _ in range(3)]
         started = time.perf_counter()
@@ -210,11 +210,11 @@ def measure_start(start: Start, name: str) -> float:
 
 
 def open_listener(port: int) -> socket.socket:
-    """A client that wants to be told of servers that come and go, and has read what it was told so far."""
+    """A client that requests announcements of servers, and has read all announcements so far."""
     link = socket.create_connection(("127.0.0.1", port), PATIENCE)
     read_until(link, b"\r\n")
     said = b""
-    for _ in range(2):  # the first PONG brings an INFO and a PING, in no order that the protocol promises; no more then
+    for _ in range(2):  # the first PONG brings an INFO and a PING, in no guaranteed order; the second one does not
         link.sendall(b'CONNECT {"protocol":1,"verbose":false}\r\nPING\r\n' if not said else b"PONG\r\nPING\r\n")
         pongs = said.count(b"PONG\r\n") + 1
         while said.count(b"PONG\r\n") < pongs:
@@ -223,7 +223,7 @@ def open_listener(port: int) -> socket.socket:
 
 
 def await_told(links: list[socket.socket], count: int) -> float:
-    """Until the client at the other end of each link has been told of `count` servers; returns the seconds waited."""
+    """Wait until the client of each link has received INFO with `count` servers; returns the seconds waited."""
     started = time.perf_counter()
     said = dict.fromkeys(links, b"")
     while said:
@@ -238,14 +238,14 @@ def await_told(links: list[socket.socket], count: int) -> float:
 
 
 def urls_told(said: bytes) -> list[list[str]]:
-    """The `connect_urls` of each whole INFO."""
+    """The `connect_urls` of each complete INFO."""
     lines = said.split(b"\r\n")[:-1]
     return [json.loads(line[5:]).get("connect_urls", []) for line in lines if line.startswith(b"INFO ")]
 
 
 def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float, float]:
-    """Milliseconds until the last node's sockets are closed, until its loss is told, counted from the kill, and until its
-    return is, counted from when it accepts.
+    """Milliseconds until the last node's sockets are closed, until its loss is announced, both counted from the kill, and
+    until its return is announced, counted from when it accepts connections.
     """
     victim = cluster.nodes.pop()
     links = [open_listener(node.port) for node in (victim, *cluster.nodes)]
@@ -275,7 +275,7 @@ def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float, 
 
 
 class Mixed(NamedTuple):
-    """A nats-server and a Headwater, in this order, and a third node, which is killed again and again."""
+    """A nats-server and a Headwater, in this order, and a third node, which is killed repeatedly."""
 
     name: str
     survivors: list[Contestant]
@@ -283,8 +283,8 @@ class Mixed(NamedTuple):
 
 
 def start_mixed(name: str, start_third: Start, seed: int, stack: ExitStack) -> Mixed:
-    """The survivors of which number `seed` is known to the other and to the third. Who is dialled first has the third's
-    lowest descriptor, and the kernel closes those in order: so both take their turn at it."""
+    """Start two survivors, of which the other and the third know number `seed`. The node dialled first has the third's
+    lowest descriptor, and the kernel closes descriptors in order, so the two take turns."""
     ports = [free_port() for _ in range(3)]
     survivors = {
         at: stack.enter_context(start_node(start, f"mixed {at}", ports[at], ports[seed]))
@@ -295,7 +295,8 @@ def start_mixed(name: str, start_third: Start, seed: int, stack: ExitStack) -> M
 
 
 def measure_same_death(mixed: Mixed) -> tuple[float, float]:
-    """Milliseconds from the kill of the third node until a client of the nats-server is told, and one of the Headwater."""
+    """Milliseconds from the kill of the third node until a client of the nats-server is informed, and one of the
+    Headwater."""
     with mixed.start_third() as third:
         await_names([third, *mixed.survivors], 3)
         links = [open_listener(node.port) for node in mixed.survivors]

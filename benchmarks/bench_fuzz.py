@@ -1,16 +1,16 @@
 """Fuzzing of the parsers that strangers reach: `./hw bench fuzz [--seconds N] [--targets a,b] [--keep]`.
 
-Each target (tests/fuzz/targets.py) is fuzzed twice, in processes of its own, one after the other:
+Each target (tests/fuzz/targets.py) is fuzzed twice, in separate processes, one after the other:
 
-    guided      under atheris: libFuzzer with the branches of our interpreted modules as its guide
-    compiled    what was found and what is in tests/fuzz/corpus, changed at random, through the modules as they are shipped;
-                blind, but ten times faster, and the only one that sees what Cython made of the source
+    guided      under atheris: libFuzzer, guided by the branches of our interpreted modules
+    compiled    inputs found before and those in tests/fuzz/corpus, changed at random, through the modules as shipped; this
+                is unguided, but ten times faster, and the only way to test what Cython made of the source
 
-Inputs that reach something new go into a scratch corpus; `--keep` merges them into tests/fuzz/corpus, a small set, none
-above LONGEST bytes. Prints inputs, inputs a second and branches for each; what fails is written beside the corpus of its
-target, and the exit code says so. 100 million inputs take an hour and a half on one core: `--seconds 360`.
+Inputs that reach new branches go into a scratch corpus; `--keep` merges them into tests/fuzz/corpus, a small set of inputs
+up to LONGEST bytes. Prints inputs, inputs per second and branches for each; a failing input is written to the corpus of its
+target, and sets the exit code. 100 million inputs take an hour and a half on one core: `--seconds 360`.
 
-atheris comes from requirements/fuzz.txt on first use. A smoke run without it says so, and skips the guided half.
+atheris is installed from requirements/fuzz.txt on first use. A smoke run without it says so, and skips the guided half.
 """
 
 import argparse
@@ -32,12 +32,12 @@ from contestants import describe_machine
 ROOT = Path(__file__).parents[1]
 HERE = ROOT / "tests" / "fuzz"
 CORPUS = HERE / "corpus"
-LONGEST = 2048  # bytes of an input
+LONGEST = 2048  # bytes per input
 SLOWEST = 60  # seconds; an input that takes longer is a finding
-MOST_KEPT = 40  # inputs of a target in the repository, the shortest of those that were found
+MOST_KEPT = 40  # inputs per target in the repository, the shortest of those found
 DONE = re.compile(rb"Done (\d+) runs")
 STATE = re.compile(rb"#(\d+)\s+\S+\s+cov: (\d+)")
-ROUND = 2000  # inputs between two looks at the clock
+ROUND = 2000  # inputs between two checks of the clock
 TELLING = (
     b"\x00",
     b"\xff",
@@ -58,11 +58,12 @@ TELLING = (
     b"9" * 11,
     b"-1",
 )
-"""What parsers look for."""
+"""Bytes with a meaning to the parsers."""
 
 
 def child(name: str, arguments: list[str]) -> None:
-    """In the process of a target: instrument, and fuzz until libFuzzer has enough; `compiled SECONDS FOLDER`: blindly."""
+    """In the process of a target: instrument it, and let libFuzzer run; with `compiled SECONDS FOLDER`, fuzz without
+    guidance."""
     sys.path[:0] = [str(HERE), str(HERE.parent)]
     if arguments[0] == "compiled":
         blind: Any = import_module("targets")
@@ -76,7 +77,8 @@ def child(name: str, arguments: list[str]) -> None:
 
 
 def change_and_try(name: str, target: Callable[[bytes], None], seconds: float, found: Path) -> None:
-    """Feed `target` changed inputs for so long; prints how many. The first that fails is kept, and ends the process."""
+    """Feed changed inputs to `target` for `seconds`; prints their number. The first failing input is kept, and ends the
+    process."""
     paths = [*sorted((CORPUS / name).iterdir()), *(sorted(found.iterdir()) if found.is_dir() else [])]
     inputs = [path.read_bytes() for path in paths]
     seed = time.time_ns()
@@ -95,7 +97,7 @@ def change_and_try(name: str, target: Callable[[bytes], None], seconds: float, f
 
 
 def changed(inputs: list[bytes], dice: random.Random) -> bytes:
-    """One of `inputs` with some of its bytes replaced, removed, repeated, or taken from another one."""
+    """One of `inputs` with some bytes replaced, removed, repeated, or taken from another one."""
     roll = dice.random
     data = inputs[int(roll() * len(inputs))]
     for _ in range(1 + int(roll() * 3)):
@@ -117,12 +119,12 @@ def changed(inputs: list[bytes], dice: random.Random) -> bytes:
 
 
 def environment() -> dict[str, str]:
-    """Of a guided child: the sources, which alone can be instrumented."""
+    """The environment of a guided child: only the sources can be instrumented."""
     return {**os.environ, "HEADWATER_INTERPRETED": "1", "PYTHONPATH": str(ROOT / "src")}
 
 
 def has_atheris(*, install: bool) -> bool:
-    """Whether it is there, or could be installed."""
+    """Whether atheris is available, or could be installed."""
     if importlib.util.find_spec("atheris") is not None:
         return True
     wanted = str(ROOT / "requirements" / "fuzz.txt")
@@ -131,7 +133,7 @@ def has_atheris(*, install: bool) -> bool:
 
 
 def fuzz(name: str, seconds: int, scratch: Path) -> tuple[bool, int, int]:
-    """(whether nothing failed, inputs, branches) of one target."""
+    """(no failure, inputs, branches) for one target."""
     found, kept = scratch / name, CORPUS / name
     found.mkdir()
     kept.mkdir(parents=True, exist_ok=True)
@@ -149,7 +151,7 @@ def fuzz(name: str, seconds: int, scratch: Path) -> tuple[bool, int, int]:
 
 
 def run(arguments: list[str], seconds: int, variables: dict[str, str]) -> tuple[bool, bytes]:
-    """(whether it went well, what it printed) of a child; what a failure printed is shown."""
+    """(success, output) of a child; the output of a failure is printed."""
     command = [sys.executable, __file__, "--child", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables) as process:
         try:
@@ -163,7 +165,7 @@ def run(arguments: list[str], seconds: int, variables: dict[str, str]) -> tuple[
 
 
 def keep(name: str, scratch: Path) -> int:
-    """Put what was found into the corpus of the repository; returns how many inputs that has then."""
+    """Merge new inputs into the repository's corpus; returns the number of inputs in it."""
     merged = scratch / f"{name}-merged"
     merged.mkdir()
     command = [sys.executable, __file__, "--child", name, "-merge=1", f"-max_len={LONGEST}", str(merged)]
@@ -180,7 +182,7 @@ def keep(name: str, scratch: Path) -> int:
 
 
 def try_compiled(name: str, seconds: int, scratch: Path) -> tuple[bool, int]:
-    """(whether nothing failed, inputs) of one target."""
+    """(no failure, inputs) for one target."""
     good, said = run([name, "compiled", str(seconds), str(scratch / name)], seconds, {**os.environ})
     counted = DONE.search(said)
     return good, int(counted[1]) if counted else 0

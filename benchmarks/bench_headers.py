@@ -1,10 +1,10 @@
 """A header block read and written, against nats-py in the same process: `./hw bench headers`.
 
-One thread, no network: the block of one message with 7 headers, as an event of this product has. CPU time of the process
-per block, alternated A B A B. "Looked at" asks for one header by its name, which makes nats-py and us read the whole
-block; "untouched" is a message that only passes through, where nats-py has read its headers all the same. nats-py's
-reading is its `_process_headers`, a coroutine that never waits, driven without an event loop; it keeps the last of
-repeated values only and checks nothing, ours keeps all and has checked every byte.
+One thread, no network: the block of one message with 7 headers, as in an event of this product. CPU time of the process per
+block, alternating A B A B. "Looked at" reads one header by name, for which nats-py and we parse the whole block;
+"untouched" is a message that is only passed through, whose headers nats-py parses nevertheless. nats-py's parser is its
+`_process_headers`, a coroutine that never waits, driven without an event loop; it keeps only the last of repeated values
+and validates nothing, while ours keeps all of them and validates every byte.
 """
 
 import argparse

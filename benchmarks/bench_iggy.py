@@ -1,19 +1,19 @@
-"""The Iggy face under the released client: sends and polls, megabytes and messages a second, and what they cost.
+"""The Iggy face under the released client: sends and polls, in megabytes and messages per second, and their cost.
 
     ./hw bench iggy [--smoke] [--batches N]
 
-apache-iggy 0.9.0 in a process of its own, one connection, one batch in flight, as `iggy-bench` does it; the server in
-another. A client asks for nothing while it decodes, so one of them needs a core for itself to read 1 GB/s: the rows
-`x2` have two clients, each with a stream of its own. Sizes: 100 and 1000 bytes, 1000 a batch. `sync` is the default (an
-answer means on disk), `unsynced` what Iggy's own server does by default. Payload bytes count, nothing else.
+apache-iggy 0.9.0 in its own process, one connection, one batch in flight, as in `iggy-bench`; the server in another
+process. A client requests nothing while it decodes, so one client needs a core of its own to read 1 GB/s: the rows `x2`
+have two clients, each with its own stream. Payloads have 100 and 1000 bytes, batches 1000 messages. `sync` is the default
+(an answer means on disk), `unsynced` the default of Iggy's own server. Only payload bytes are counted.
 
-Three bounds of the same run stand beside: the raw copy, a loopback socket between two processes with reads and writes of
-a batch's size, and the raw write, of the same into a new file, which are what the machine gives; and `canned`, this
-client against a server that does nothing (`canned_iggy`), which is what the client gives. With HEADWATER_IGGY_SERVER,
-the path of a real iggy-server, that is measured too, with its own settings (it answers from memory). Streams and topics
-are made by our own client, for the released one's create_topic is refused by servers of another day.
+Three bounds from the same run are printed, too: the raw copy, a loopback socket between two processes with reads and writes
+of a batch's size, and the raw write of the same into a new file, which are limits of the machine; and `canned`, this client
+against a server that does nothing (`canned_iggy`), which is the limit of the client. With HEADWATER_IGGY_SERVER, the path
+of a real iggy-server, that is measured too, with its default settings (it answers from memory). Streams and topics are
+created by our own client, because servers of other versions refuse the released client's create_topic.
 
-CPU is the server process's own time, user and system, per gigabyte of payload, of the send and of the poll.
+CPU is the server process's user and system time per gigabyte of payload, for sending and for polling.
 """
 
 import argparse
@@ -50,7 +50,7 @@ async def make_topics(port: int, names: list[str]) -> None:
 
 
 async def run_client(port: int, name: str, size: int, batches: int) -> None:
-    """For every line of the standard input one phase: build, send, poll; a line of JSON when it is done."""
+    """Run one phase for each line on standard input: build, send, poll; print a line of JSON when it is done."""
     from apache_iggy import Consumer, IggyClient, PollingStrategy, SendMessage
 
     client = IggyClient.from_connection_string(f"iggy://iggy:iggy@127.0.0.1:{port}")
@@ -101,7 +101,7 @@ async def run_server(sync: str, directory: str) -> None:
 
 
 class Server:
-    """A server process that prints its port; `cpu` is what it has used."""
+    """A server process that prints its port; `cpu` returns the CPU time that it has used."""
 
     def __init__(self, *command: str) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -116,7 +116,7 @@ class Server:
 
 
 class RealServer:
-    """Apache's own, with a data folder of its own."""
+    """Apache's own server, with a data folder of its own."""
 
     def __init__(self, program: str, directory: str) -> None:
         self.port = free_port()
@@ -188,7 +188,7 @@ def raw_copy(total: int, chunk: int) -> float:
 
 
 def raw_write(total: int, chunk: int, directory: str) -> float:
-    """MB/s into the page cache, by way of a new file."""
+    """MB/s into the page cache, writing a new file."""
     payload, path = os.urandom(chunk), Path(directory) / "raw"
     with path.open("wb", buffering=0) as file:
         began = time.perf_counter()
@@ -201,7 +201,7 @@ def raw_write(total: int, chunk: int, directory: str) -> float:
 
 
 class LoadClient:
-    """A process of `run_client`."""
+    """A process that executes `run_client`."""
 
     def __init__(self, port: int, name: str, size: int, batches: int) -> None:
         command = [sys.executable, __file__, CLIENT, str(port), name, str(size), str(batches)]
@@ -219,7 +219,7 @@ class LoadClient:
 
 
 def measure(server: Server | RealServer, size: int, batches: int, clients: int) -> dict[str, dict[str, float]]:
-    """What the phases gave: MB/s, messages a second, CPU seconds a gigabyte of both sides."""
+    """The results of the phases: MB/s, messages per second, CPU seconds per gigabyte of both sides."""
     names = [f"bench-{number}" for number in range(clients)]
     asyncio.run(make_topics(server.port, names))
     loads = [LoadClient(server.port, name, size, batches) for name in names]
@@ -291,7 +291,7 @@ def main() -> None:
 
 
 def judge(rows: dict[str, Any], raw: float) -> None:
-    """The goals, beside what the client can."""
+    """Print the goals, and the results relative to the client's limit."""
     for phase, aim in (("send", 250), ("poll", 1000)):
         wanted = f"wanted are {min(aim, raw / 2):.0f} (the lower of {aim} and half the raw copy)"
         for clients in ("", " x2"):
@@ -303,7 +303,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--client", port, name, size, batches]:
             asyncio.run(run_client(int(port), name, int(size), int(batches)))
-            os._exit(0)  # the released client now and then aborts in its own clean-up
+            os._exit(0)  # the released client sometimes aborts in its own clean-up
         case ["--server", sync, directory]:
             from headwater.cli.event_loop import loop_factory
 

@@ -2,14 +2,14 @@
 
     ./hw bench iggy_client [--smoke] [--batches N] [--rounds N]
 
-A process for each client, one connection, 1000 messages a batch, one request in flight. The rounds alternate, A B A B, so
-that what else the machine does meets both; a figure is the median of its rounds, in nanoseconds of CPU (user and system,
-all threads of the process) a message. The steps: `make` builds the message objects, with headers where the row has some;
-`send` gets them stored (a client may encode headers in either); `poll` fetches them and reads every payload; `read` also
-reads every header. `x` is theirs by ours: above 1 ours takes less.
+A process for each client, one connection, 1000 messages per batch, one request in flight. The rounds alternate, A B A B, so
+that other load on the machine affects both; a figure is the median of its rounds, in nanoseconds of CPU (user and system,
+all threads of the process) per message. The steps: `make` builds the message objects, with headers if the row has some;
+`send` stores them (a client may encode headers in either step); `poll` fetches them and reads every payload; `read` also
+reads every header. `x` is their figure divided by ours: above 1 ours uses less.
 
-The server is another process and does not count. It answers from memory (`--sync never`), for waiting costs no CPU. With
-HEADWATER_IGGY_SERVER, the path of a real iggy-server, the rows are measured on that one too.
+The server is another process and is not counted. It answers from memory (`--sync never`), because waiting costs no CPU.
+With HEADWATER_IGGY_SERVER, the path of a real iggy-server, the rows are also measured on that one.
 """
 
 import argparse
@@ -118,7 +118,7 @@ async def theirs(url: str, size: int, with_headers: bool, batches: int) -> Work:
 
 
 async def run_client(name: str, url: str, size: int, with_headers: bool, batches: int) -> None:
-    """For every line of the standard input a round; a line with the CPU nanoseconds a message of its steps."""
+    """Run a round for each line on standard input; print a line with the CPU nanoseconds per message of its steps."""
     work = await (ours if name == CLIENTS[0] else theirs)(url, size, with_headers, batches)
     print(json.dumps({}), flush=True)
     while sys.stdin.readline().strip():
@@ -132,7 +132,7 @@ async def run_client(name: str, url: str, size: int, with_headers: bool, batches
 
 
 class Contestant:
-    """A process of `run_client`."""
+    """A process that executes `run_client`."""
 
     def __init__(self, name: str, url: str, size: int, with_headers: bool, batches: int) -> None:
         arguments = ["--client", name, url, str(size), str(int(with_headers)), str(batches)]
@@ -147,14 +147,14 @@ class Contestant:
         return answer
 
     def go(self) -> None:
-        """One round."""
+        """Run one round."""
         assert self.process.stdin is not None
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
         self.rounds.append(self._answer())
 
     def stop(self) -> dict[str, float]:
-        """The medians; the first round, which warms up, does not count where there are others."""
+        """The medians; the first round is a warm-up and is left out if there are others."""
         self.process.communicate("\n", timeout=60)
         counted = self.rounds[1:] or self.rounds
         return {step: statistics.median(found[step] for found in counted) for step in STEPS}
@@ -222,6 +222,6 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--client", name, url, size, with_headers, batches]:
             asyncio.run(run_client(name, url, int(size), with_headers == "1", int(batches)))
-            os._exit(0)  # the released client now and then aborts in its own clean-up
+            os._exit(0)  # the released client sometimes aborts in its own clean-up
         case _:
             main()

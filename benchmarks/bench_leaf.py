@@ -1,16 +1,16 @@
 """A hub and a leaf node of it, and batches into a stream, against nats-server: `./hw bench leaf`.
 
-    leaf link      one publisher at the hub, one subscriber at the leaf node, and the other way round: CPU of both a message
+    leaf link      one publisher at the hub, one subscriber at the leaf node, and vice versa: CPU of both per message
                    (goal: a third of nats-server's)
-    sourcing       a stream at the hub sources a full one of the leaf node: messages a second (goal: twice), CPU of both
+    sourcing       a stream at the hub sources a full one of the leaf node: messages per second (goal: twice), CPU of both
     fast batches   fast-ingest batches of 10,000 messages into a stream of files (goal: twice the rate)
     atomic         atomic batches of 100 messages, a few in flight (goal: the same rate)
 
-Hub and leaf node are of one make. What syncs when decides such figures, so both makes run twice: "page cache" acknowledges
-what was written and syncs later (nats-server's default of two minutes; our `sync_interval` with a duration, which syncs
-about once a second), "on disk" syncs before each acknowledgement (nats-server's `sync_interval: always`; our default).
-Equals are compared with equals, and the goals are those of "page cache". All pairs run all the time; repetitions
-alternate A B A B. What is stored is counted afterwards.
+Hub and leaf node are of one make. Syncing dominates these figures, so both makes run twice: "page cache" acknowledges
+written messages and syncs later (nats-server's default of two minutes; our `sync_interval` with a duration, which syncs
+about once a second), "on disk" syncs before each acknowledgement (nats-server's `sync_interval: always`; our default). Only
+equal promises are compared, and the goals are those of "page cache". All pairs run all the time; repetitions alternate A B
+A B. Stored messages are counted afterwards.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from stream_load import ask, store
 
 from headwater.testing.ports import free_port
 
-CHUNK = 500  # publishes a write
+CHUNK = 500  # publishes per write
 FLOW = 500  # messages between two acks of a fast batch
 FAST_BATCH = 10_000
 ATOMIC_BATCH = 100
@@ -54,7 +54,7 @@ GOALS = {
 
 
 PROMISES = {"page cache": "2m", "on disk": "always"}
-"""What an acknowledgement means, and the `sync_interval` that means it in both makes."""
+"""The meaning of an acknowledgement, and the `sync_interval` that gives it in both makes."""
 
 
 class Pair(NamedTuple):
@@ -89,7 +89,7 @@ def cpu_of(*servers: Contestant) -> list[float]:
 
 
 def measure_link(sender: Contestant, receiver: Contestant, messages: int) -> float:
-    """CPU microseconds of both servers for each message."""
+    """CPU microseconds of both servers per message."""
     with open_link(sender.port) as publisher, open_link(receiver.port) as subscriber:
         subscriber.sendall(b"SUB bench.link 1\r\nPING\r\n")
         read_until(subscriber, b"PONG\r\n")
@@ -132,9 +132,9 @@ def stored(link: socket.socket, name: str) -> int:
 
 
 def measure_sourcing(pair: Pair, messages: int) -> tuple[float, float]:
-    """Messages a second until the hub has all of the leaf node's, and CPU microseconds of both for each."""
+    """Messages per second until the hub has all messages of the leaf node, and CPU microseconds of both per message."""
     body = b"x" * PAYLOAD
-    with asking_link(pair.leaf) as leaf:  # one at a time: their answers cross, and both wait for the same subject
+    with asking_link(pair.leaf) as leaf:  # one link at a time: both use one inbox, so answers would cross
         ask(leaf, "$JS.API.STREAM.CREATE.EDGE", {"name": "EDGE", "subjects": ["edge.>"]})
         store(leaf, (b"PUB edge.%d _INBOX.fill %d\r\n%b\r\n" % (n % 10, PAYLOAD, body) for n in range(messages)))
     with asking_link(pair.hub) as hub:
@@ -154,7 +154,7 @@ def measure_sourcing(pair: Pair, messages: int) -> tuple[float, float]:
 
 
 def answers(link: socket.socket, wanted: bytes, count: int, said: bytes = b"") -> bytes:
-    """Read until `wanted` came so often; what came behind the last one. Raises Failure for an error."""
+    """Read until `wanted` has come `count` times; returns everything read. Raises Failure for an error."""
     while said.count(wanted) < count:
         chunk = link.recv(1 << 18)
         if not chunk or b'"error"' in chunk:
@@ -166,7 +166,8 @@ def answers(link: socket.socket, wanted: bytes, count: int, said: bytes = b"") -
 
 
 def measure_fast(server: Contestant, messages: int) -> float:
-    """Messages a second of one publisher, in batches of FAST_BATCH; what it may have unacknowledged is two acks' worth."""
+    """Messages per second of one publisher, in batches of FAST_BATCH; unacknowledged messages are limited to two acks'
+    worth."""
     body = b"x" * PAYLOAD
     size = min(FAST_BATCH, messages)
     with asking_link(server) as control, open_link(server.port) as link:
@@ -196,7 +197,7 @@ def measure_fast(server: Contestant, messages: int) -> float:
 
 
 def measure_atomic(server: Contestant, messages: int) -> float:
-    """Messages a second of one publisher, in batches of ATOMIC_BATCH, of which IN_FLIGHT wait for their ack."""
+    """Messages per second of one publisher, in batches of ATOMIC_BATCH, of which IN_FLIGHT await their ack."""
     body = b"x" * PAYLOAD
     batches = messages // ATOMIC_BATCH
     with asking_link(server) as control, open_link(server.port) as link:
@@ -232,12 +233,12 @@ def atomic_batch(number: int, body: bytes) -> bytes:
 
 
 def amount(pair: Pair, scale: int) -> int:
-    """Messages of a run: few where each is synced by itself, which takes milliseconds."""
+    """Messages per run: few if each is synced separately, which takes milliseconds."""
     return max(1_000, scale // 50) if (pair.name, pair.promise) == ("nats-server", "on disk") else scale
 
 
 def measure(pair: Pair, scale: int) -> dict[str, float]:
-    """All rows of one pair; the links' once, because nothing of them is stored."""
+    """All rows of one pair; those of the links only once, because they store nothing."""
     rate, cpu = measure_sourcing(pair, scale)
     found = {"sourcing: messages/s": rate, "sourcing: CPU us, both": cpu}
     if pair.promise == next(iter(PROMISES)):

@@ -2,8 +2,8 @@
 
 The campaign of tests/simulator: brokers, disks, clients and network from one seed, the real code, a fault every second or
 two of virtual time. A step is one callback of the event loop. Runs lives of 50,000 steps one after the other, in processes
-of BATCH steps, and adds up what was promised and kept; the first broken promise ends it, with the seed that shows it again.
-A hundred million steps, `--steps 100_000_000`, take about two hours on one core.
+of BATCH steps, and counts the promises kept; the first broken promise ends it, with the seed that reproduces it. A hundred
+million steps, `--steps 100_000_000`, take about two hours on one core.
 """
 
 import argparse
@@ -24,7 +24,7 @@ DONE = re.compile(r"(\d+) steps in (\d+) lives, \d+ s: no promise was broken \((
 
 
 def run(steps: int, seed: int) -> tuple[int, int, Counter[str]]:
-    """(steps, lives, counts) of one process. Raises CalledProcessError where a promise was broken."""
+    """(steps, lives, counts) of one process. Raises CalledProcessError when a promise was broken."""
     places = [os.environ.get("PYTHONPATH", ""), str(ROOT / "tests")]
     command = [sys.executable, "-m", "simulator.run", "--steps", str(steps), "--life", str(LIFE), "--seed", str(seed)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "PYTHONHASHSEED": "0"}

@@ -1,14 +1,14 @@
 """A soak of one broker with all its faces on and a fault every five seconds: `./hw bench soak [--minutes N]`.
 
-`--minutes 30` is to move 10^8 core messages and 10^7 stored ones; without options it lasts three. One server process with
+`--minutes 30` moves about 10^8 core messages and 10^7 stored ones; the default is three minutes. One server process has
 NATS, WebSocket, Iggy over TCP and HTTP, JetStream and monitoring; this process publishes and receives core messages,
-publishes into a stream with every ack awaited and reads it back by a durable consumer, sends and polls over Iggy, and asks
-for pages. The faults are FAULTS, in turn: broken connections, garbage, readers that do not read, reloads, consumers that
-come and go.
+publishes into a stream awaiting every ack and reads it back with a durable consumer, sends and polls over Iggy, and fetches
+pages. The faults are FAULTS, in turn: broken connections, garbage, clients that do not read, reloads, consumers created and
+deleted.
 
-Checked: every acknowledged sequence was delivered to the consumer; no core message is missing between clients that were
-not hit by a fault; resident memory in the second half is within GROWTH of the first, from a sixth of the time on (minute 5
-of 30), the fewest descriptors within DESCRIPTORS. What fails is said, and the exit code says so.
+Checked: every acknowledged sequence was delivered to the consumer; no core message is missing between clients not affected
+by a fault; resident memory in the second half is within GROWTH of the first, starting after a sixth of the time (minute 5
+of 30), the fewest descriptors within DESCRIPTORS. Failures are printed, and set the exit code.
 """
 
 import argparse
@@ -37,19 +37,19 @@ from headwater.iggy_wire.identifiers import PollingStrategy
 
 FAULT_SECONDS = 5.0
 GROWTH = 0.03
-DESCRIPTORS = 3  # more at the least busy moment of the second half than at that of the first
-CORE_BATCH, CORE_PAUSE = 600, 0.01  # messages a turn of the publisher: 60,000 a second at most
+DESCRIPTORS = 3  # increase allowed from the least busy moment of the first half to that of the second
+CORE_BATCH, CORE_PAUSE = 600, 0.01  # messages per turn of the publisher: at most 60,000 per second
 STORED_IN_FLIGHT = 64
-CROWD = 200  # connections that come and go at once
-DEPARTED = 10_000  # connections that /connz remembers: as many come and go first, or memory would grow until they have
+CROWD = 200  # connections that come and go together
+DEPARTED = 10_000  # connections that /connz remembers: as many come and go first, because memory grows until then
 IGGY_BATCH = 10  # messages of 100 bytes
 STREAM_KEEPS = 100_000
-SAMPLES = 1.0  # seconds between two
-PARTS = 12  # of the time, for the course of memory
+SAMPLES = 1.0  # seconds between two samples
+PARTS = 12  # of the run, for printing the course of memory
 
 
 class Counts:
-    """What was moved, and what went wrong."""
+    """Numbers of operations, and the problems found."""
 
     def __init__(self) -> None:
         self.core_sent = self.core_heard = self.stored = self.read = self.iggy = self.pages = self.faults = 0
@@ -64,7 +64,7 @@ def free_port() -> int:
 
 
 class Ports:
-    """Of the doors beside the clients'."""
+    """The ports other than the clients'."""
 
     def __init__(self) -> None:
         self.http, self.websocket, self.iggy, self.iggy_http = (free_port() for _ in range(4))
@@ -83,7 +83,7 @@ max_pending: 16MB
 
 
 async def core(url: str, counts: Counts, stop: asyncio.Event) -> None:
-    """One publisher, one subscriber; every message is counted."""
+    """One publisher and one subscriber; every message is counted."""
     async with await headwater.connect(url) as publisher, await headwater.connect(url) as subscriber:
         subscription = await subscriber.subscribe("core.>")
 
@@ -99,7 +99,7 @@ async def core(url: str, counts: Counts, stop: asyncio.Event) -> None:
             for number in range(CORE_BATCH):
                 await publisher.publish(f"core.{number % 10}", b"x" * 64)
             counts.core_sent += CORE_BATCH
-            for _ in range(10_000):  # ten seconds at most, then on
+            for _ in range(10_000):  # wait for at most ten seconds
                 if counts.core_sent - counts.core_heard <= 50 * CORE_BATCH:
                     break
                 await asyncio.sleep(0.001)
@@ -110,7 +110,7 @@ async def core(url: str, counts: Counts, stop: asyncio.Event) -> None:
 
 
 async def store(url: str, counts: Counts, stop: asyncio.Event) -> None:
-    """Publishes whose acks are awaited, and a durable consumer that has to hear each of them, in order."""
+    """Publish awaiting acks, with a durable consumer that must receive every message, in order."""
     async with await headwater.connect(url) as client:
         jetstream = client.jetstream()
         await jetstream.create_stream(StreamConfig(name="SOAK", subjects=["soak"], max_msgs=STREAM_KEEPS))
@@ -143,8 +143,8 @@ async def read_back(url: str, counts: Counts, stop: asyncio.Event) -> None:
 
 
 async def fill_cache(port: int) -> None:
-    """As much as the broker keeps of a partition in memory: at the pace of `iggy` that takes a quarter of an hour, in which
-    memory would grow."""
+    """Send as much as the broker caches of a partition in memory: at the pace of `iggy` that would take a quarter of an
+    hour, during which memory would grow."""
     async with await connect_iggy(f"iggy://iggy:iggy@127.0.0.1:{port}") as client:
         await client.create_stream("soak")
         await client.create_topic("soak", "soak")
@@ -177,7 +177,7 @@ async def pages(ports: Ports, counts: Counts, stop: asyncio.Event) -> None:
 
 
 def say(port: int, data: bytes, *, reset: bool = True, wait: float = 0.05) -> None:
-    """Connect, say something, and break off."""
+    """Connect, send `data`, and disconnect."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as link:
         if reset:
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -238,7 +238,7 @@ def resident(pid: int) -> int:
 
 
 def judge(samples: list[tuple[int, int]], counts: Counts, *, smoke: bool) -> str:
-    """(resident bytes, descriptors) over time: whether they stay."""
+    """Check that memory and descriptors are stable; the samples are (resident bytes, descriptors) over time."""
     settled = samples[len(samples) // 6 :]
     half = len(settled) // 2
     early, late = (sorted(size for size, _ in part)[len(part) // 2] for part in (settled[:half], settled[half:]))
@@ -248,7 +248,7 @@ def judge(samples: list[tuple[int, int]], counts: Counts, *, smoke: bool) -> str
     course = " ".join(f"{max(size for size, _ in part) / 1e6:.1f}" for part in parts if part)
     if growth > GROWTH and not smoke:
         counts.problems.append(f"resident memory has grown by {growth:.1%}")
-    least, at_last = min(descriptors[:half]), min(descriptors[half:])  # the most is a crowd that a sample met
+    least, at_last = min(descriptors[:half]), min(descriptors[half:])  # the maximum may be a crowd
     if at_last > least + DESCRIPTORS:
         counts.problems.append(f"descriptors went from {least} to {at_last}")
     return (

@@ -2,20 +2,20 @@
 
     read        our source on the real nats-server against a data source that yields a row per nats-py message, into noop and
                 into Parquet; against our decoder without Spark; from our own broker and from its Iggy topics
-    micro       what a small micro-batch costs, against Spark's own rate source
-    publish     how long a publisher on the stream waits while it is replayed: by us, and by batches of direct gets
+    micro       the cost of a small micro-batch, against Spark's own rate source
+    publish     the delay of a publisher on the stream while it is replayed: by us, and by batches of direct gets
     sink        our JetStream sink against one that awaits each publish with nats-py; into our broker, synced and
                 unsynced, with the option `stream`, and at least once
-    costs       where the CPU time of a row goes: broker, socket, decoding, Arrow hand-over, Spark (`row_costs.py`)
+    costs       how the CPU time of a row is spent: broker, socket, decoding, Arrow hand-over, Spark (`row_costs.py`)
 
-`--peers kafka` sets Spark's own Kafka source and sink on a real Kafka broker beside them, where Maven has the jars.
+`--peers kafka` adds Spark's own Kafka source and sink on a real Kafka broker, if Maven can provide the jars.
 
-128 bytes and two headers a message, `local[2]`, two input partitions. The row peers get a tenth of the messages. Repetitions
-alternate A B A B; a goal is judged by the median of the ratios within the repetitions, since rates swing with the machine. A
-round before them, of what the JVM compiles, is not counted.
+128 bytes and two headers per message, `local[2]`, two input partitions. The row peers get a tenth of the messages.
+Repetitions alternate A B A B; a goal is judged by the median of the ratios within the repetitions, because rates vary with
+the machine. A preceding round, during which the JVM compiles, is not counted.
 
-A job has a fixed price, the second in which Spark plans it and starts processes. With 500,000 messages it is a small part
-of each figure; with 50,000 it is most of it, and the ratios to row peers halve.
+A job has a fixed cost, the second in which Spark plans it and starts processes. With 500,000 messages it is a small part of
+each figure; with 50,000 it is most of it, and the ratios to row peers halve.
 """
 
 import argparse
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 MESSAGES, SMOKE_MESSAGES = 500_000, 2_000
 REPETITIONS = 3
-SHARE = 10  # the row peers get one message in so many
+SHARE = 10  # the row peers get a tenth of the messages
 BATCHES, SMOKE_BATCHES = 25, 2
-SECONDS, SMOKE_SECONDS = 6.0, 0.5  # for which a publisher publishes beside readers
+SECONDS, SMOKE_SECONDS = 6.0, 0.5  # during which a publisher publishes while readers read
 PARTS = ("read", "micro", "publish", "sink", "costs")
 
 
 class Goal(NamedTuple):
-    """`ours` over `peer` is to be at least (or, for times, at most) `limit`."""
+    """`ours` divided by `peer` must be at least (for times, at most) `limit`."""
 
     what: str
     ours: str
@@ -86,7 +86,7 @@ Figures = dict[str, list[float]]
 
 
 class Bench(NamedTuple):
-    """What is there to measure with."""
+    """The session, the servers and the sizes of a run."""
 
     spark: "SparkSession"
     nats: str
@@ -94,7 +94,7 @@ class Bench(NamedTuple):
     unsynced: str
     pids: tuple[int, int]  # of nats-server and our broker
     iggy: int
-    kafka: str  # "" without it
+    kafka: str  # "" without Kafka
     messages: int
     batches: int
     seconds: float
@@ -106,7 +106,7 @@ class Bench(NamedTuple):
 
 
 def measure_reads(bench: Bench, *, other_headers: bool) -> Iterator[tuple[str, float]]:
-    """Rows a second of each way to read. `other_headers`: also those of which no goal speaks."""
+    """Rows per second of each way to read. `other_headers`: include ways without a goal."""
     ways: dict[str, tuple[int, Callable[[], object]]] = {
         "nats-server, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.nats))),
         "nats-py rows": (bench.share, lambda: work.drain(work.peer_frame(bench.spark, bench.nats, bench.share))),
@@ -151,20 +151,20 @@ def drain_with(bench: Bench, headers: str) -> None:
 
 
 def measure_micro_batches(bench: Bench) -> Iterator[tuple[str, float]]:
-    """Seconds of a micro-batch."""
+    """Seconds per micro-batch."""
     ours = work.our_micro_batches(bench.spark, bench.nats)
     yield "micro-batch, ours", work.micro_batch_seconds(ours, bench.batches)
     yield "micro-batch, rate source", work.micro_batch_seconds(work.rate_micro_batches(bench.spark), bench.batches)
 
 
 def measure_publishing(bench: Bench) -> Iterator[tuple[str, float]]:
-    """Median seconds of a publish to the stream that is being read."""
+    """Median seconds of a publish to a stream that is being read."""
     for name, way in (("publish beside our replay", "replay"), ("publish beside direct gets", "direct")):
         yield name, work.publish_beside(bench.nats, way, bench.messages, bench.seconds)
 
 
 def measure_sinks(bench: Bench, number: int) -> Iterator[tuple[str, float]]:
-    """Rows a second into a stream."""
+    """Rows per second into a stream."""
     for name, sink, rows in (("our sink", "nats", bench.messages), ("nats-py sink", "nats_py_rows", bench.share)):
         yield name, work.write_rows(bench.spark, bench.nats, sink, rows, f"SINK{number}{sink}")
     fresh = f"SINK{number}"
@@ -181,7 +181,7 @@ def measure_sinks(bench: Bench, number: int) -> Iterator[tuple[str, float]]:
 
 
 def print_costs(bench: Bench) -> None:
-    """Where the CPU time of a row goes."""
+    """Print how the CPU time of a row is spent."""
     for name, url, pid, as_stored in (
         ("our broker, stored batches", bench.broker, bench.pids[1], True),
         ("nats-server, consumer", bench.nats, bench.pids[0], False),
@@ -193,7 +193,7 @@ def print_costs(bench: Bench) -> None:
 
 
 def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figures:
-    """One figure per repetition; `warm` rounds before them are not counted."""
+    """One figure per repetition; `warm` preceding rounds are not counted."""
     figures: Figures = {}
     if "read" in parts:
         frames: list[tuple[DataFrame, int]] = [
@@ -215,7 +215,7 @@ def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figu
             if part not in ways:
                 continue
             if part == "publish" and number < warm:
-                continue  # no JVM in it
+                continue  # it does not involve the JVM
             for name, figure in ways[part]:
                 print(f"  {name}: {figure:.6g}", file=sys.stderr, flush=True)
                 if number >= warm:
@@ -259,7 +259,7 @@ def main(argv: list[str] | None = None) -> int:
     load = os.getloadavg()[0]
     print(f"{describe_machine()}; load average {load:.1f}; headwater {headwater.__version__} {mode}")
     print(f"{count} messages, {repetitions} repetitions\n")
-    # Spark's planner and workers must find the peer, as they find us.
+    # Spark's planner and workers must be able to import the peer, as they import us.
     here = str(Path(__file__).resolve().parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     with ExitStack() as stack:
@@ -274,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def prepare(stack: ExitStack, parts: list[str], count: int, with_kafka: bool) -> Bench:
-    """Servers with `count` messages each, and a session."""
+    """Start servers with `count` messages each, and a session."""
     from built_source import BuiltSource
     from row_source import RowSource
 
@@ -301,7 +301,7 @@ def prepare(stack: ExitStack, parts: list[str], count: int, with_kafka: bool) ->
     if {"read", "costs"} & set(parts):
         work.fill(ours, count)
         work.fill_iggy(iggy, count)
-    # What a query says that is stopped in the middle of a batch is no news; one that fails raises.
+    # The log of a query stopped in the middle of a batch is irrelevant; a failing query raises.
     spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings, log_level="OFF")
     stack.callback(spark.stop)
     spark.dataSource.register(RowSource)

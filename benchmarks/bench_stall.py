@@ -1,11 +1,10 @@
 """How long a bystander waits for a PONG while somebody asks for something expensive: `./hw bench stall`.
 
 nats-server and ours run all the time, with the same configuration (a thousand accounts); repetitions alternate A B A B. A
-row is one kind of expensive request. Another process (`stall_bystander.py`) has a connection of its own, sends a PING each
-millisecond, and connects anew now and then; what counts is its worst PING between the request and the end of the answer.
-
-The goal: the median of the worst PINGs is below GOAL, or below twice nats-server's, whichever is more. `nothing` is the
-same with nobody asking: what the machine does by itself. A row that one of the servers cannot do says so.
+row is one kind of expensive request. Another process (`stall_bystander.py`) has its own connection, sends a PING every
+millisecond, and occasionally opens a new connection; the result is its worst PING between the request and the end of the
+answer. The goal: the median of the worst PINGs is below GOAL, or below twice nats-server's, whichever is more. `nothing` is
+the same without a request and shows the machine's own delays. A row that one of the servers does not support says so.
 """
 
 import argparse
@@ -41,7 +40,7 @@ _PAYLOAD = b"x" * 64
 
 
 class Sizes(NamedTuple):
-    """How much there is of everything."""
+    """The amounts of everything on a server."""
 
     connections: int = 10_000
     subjects: int = 100_000
@@ -54,7 +53,7 @@ SMOKE = Sizes(connections=50, subjects=500, consumers=20, keys=2000, poll=1 << 2
 
 
 def open_as(port: int, user: str) -> socket.socket:
-    """A connection of one of the users in the configuration."""
+    """A connection of one of the configured users."""
     link = socket.create_connection(("127.0.0.1", port), REQUEST_SECONDS)
     read_until(link, b"\r\n")
     link.sendall(b'CONNECT {"verbose":false,"headers":true,"user":"%b","pass":"bench"}\r\nPING\r\n' % user.encode())
@@ -63,7 +62,7 @@ def open_as(port: int, user: str) -> socket.socket:
 
 
 def configuration(directory: Path, accounts: int) -> str:
-    """The same for both servers, but for the directory."""
+    """The same for both servers, except for the directory."""
     others = "\n".join(f"  A{n}: {{ users: [{{ user: u{n}, password: bench }}] }}" for n in range(accounts))
     return f"""
 http: "127.0.0.1:{free_port()}"
@@ -80,7 +79,7 @@ ping_interval: "1h"
 
 
 class Side:
-    """One server with everything in it, and the bystander."""
+    """One server with all its contents, and its bystander."""
 
     def __init__(self, server: Contestant, config: Path, sizes: Sizes, iggy_port: int, stack: ExitStack) -> None:
         self.server, self.sizes, self.iggy_port = server, sizes, iggy_port
@@ -103,7 +102,7 @@ class Side:
         self._bystander.wait(10)
 
     def watched(self, request: Callable[["Side"], None]) -> dict[str, float]:
-        """What the bystander saw while `request` was made."""
+        """The bystander's measurements while `request` was made."""
         self._tell("watch", "watching")
         began = time.perf_counter()
         request(self)
@@ -112,7 +111,7 @@ class Side:
         return {**seen, "took": took}
 
     def _tell(self, line: str, expected: str = "") -> str:
-        """Say something to the bystander; returns its answer."""
+        """Send a line to the bystander; returns its answer."""
         pipe_in, pipe_out = self._bystander.stdin, self._bystander.stdout
         assert pipe_in is not None and pipe_out is not None
         print(line, file=pipe_in, flush=True)
@@ -121,21 +120,21 @@ class Side:
             raise Failure("the bystander has ended")
         return answer
 
-    # ── what there is to be asked for ──
+    # ── contents ──
 
     def connect_many(self) -> None:
-        """Idle clients, ten subscriptions each."""
+        """Idle clients with ten subscriptions each."""
         self._tell(f"hold {self.sizes.connections}", "held")
 
     def fill_big(self) -> None:
-        """A bucket of many keys, the last of which has a name of its own."""
+        """A bucket of many keys, the last of which has a special name."""
         config = {"subjects": ["$KV.BIG.>"], "max_msgs_per_subject": 1, "allow_direct": True, "discard": "new",
                   "allow_rollup_hdrs": True, "deny_delete": True}  # fmt: skip
         self.fill(BIG, config, b"$KV.BIG.k", self.sizes.keys)
         self.publish([b"$KV.BIG.last"])
 
     def fill(self, name: str, config: dict[str, Any], subject: bytes, messages: int) -> None:
-        """A stream that holds a message on each of so many subjects; one that does already stays."""
+        """A stream that holds one message on each of `messages` subjects; a full one is kept."""
         try:
             if ask(self.link, f"$JS.API.STREAM.INFO.{name}", None)["state"]["messages"] >= messages:  # type: ignore[index]
                 return
@@ -148,7 +147,7 @@ class Side:
             store(link, (b"PUB %b _INBOX.fill %d\r\n%b\r\n" % (one, len(_PAYLOAD), _PAYLOAD) for one in subjects))
 
     def add_consumers(self) -> None:
-        """Durable ones of a stream of their own."""
+        """Durable consumers on a stream of their own."""
         ask(self.link, f"$JS.API.STREAM.CREATE.{PLAIN}", {"name": PLAIN, "subjects": ["plain"], "storage": "memory"})
         for number in range(self.sizes.consumers):
             config = {"durable_name": f"C{number}", "ack_policy": "explicit"}
@@ -158,14 +157,14 @@ class Side:
     # ── requests ──
 
     def get(self, path: str) -> None:
-        """One GET, its body read to the end."""
+        """One GET, with its body read to the end."""
         with socket.create_connection(("127.0.0.1", self._http), REQUEST_SECONDS) as link:
             link.sendall(b"GET %b HTTP/1.0\r\n\r\n" % path.encode())
             while link.recv(1 << 20):
                 pass
 
     def read_until_status(self, request: bytes, *endings: bytes) -> None:
-        """Send `request` on a new connection, and read until one of `endings` comes."""
+        """Send `request` on a new connection, and read until one of `endings` appears."""
         with open_as(self.server.port, "bench") as link:
             link.sendall(b"SUB _INBOX.much 1\r\n" + request)
             said = b""
@@ -176,7 +175,7 @@ class Side:
                 said = said[-max(map(len, endings)) :] + chunk
 
     def reload(self) -> None:
-        """Have the configuration read again, with one account more; over when a user of that one is let in."""
+        """Reload the configuration with one more account; it is done when a user of that account can connect."""
         text = self._config.read_text()
         name = f"N{time.time_ns()}"
         account = f"  {name}: {{ users: [{{ user: {name}, password: bench }}] }}\n}}\nsystem_account"
@@ -198,7 +197,7 @@ def request(subject: str, document: object) -> Callable[[Side], None]:
 
 
 def void(_: object) -> None:
-    """For a lambda."""
+    """Discards a value, for use in a lambda."""
 
 
 def ask_system(subject: str, document: object) -> Callable[[Side], None]:
@@ -236,11 +235,11 @@ def direct_batch(side: Side) -> None:
 def direct_last(side: Side) -> None:
     body = json.dumps({"multi_last": ["$KV.BIG.>"], "batch": 1000}).encode()
     op = b"PUB $JS.API.DIRECT.GET.%b _INBOX.much %d\r\n%b\r\n" % (BIG.encode(), len(body), body)
-    side.read_until_status(op, b"204 EOB", b" 413 ")  # too many for nats-server
+    side.read_until_status(op, b"204 EOB", b" 413 ")  # nats-server refuses this many
 
 
 def sparse_filter(side: Side) -> None:
-    """From behind the first message, so that nothing but the log can tell how many match."""
+    """From after the first message, so that the number of matches can only be found by reading the log."""
     name = f"S{time.time_ns()}"
     config = {"filter_subject": "$KV.BIG.last", "deliver_policy": "by_start_sequence", "opt_start_seq": 2,
               "deliver_subject": "_INBOX.much", "ack_policy": "none", "name": name}  # fmt: skip
@@ -251,7 +250,7 @@ def sparse_filter(side: Side) -> None:
 
 
 def keys(side: Side) -> None:
-    """As `kv.keys()`: the last of each subject, headers alone; the last key ends it."""
+    """Like `kv.keys()`: the last message of each subject, headers only; the last key ends it."""
     name = f"K{time.time_ns()}"
     config = {"filter_subject": "$KV.BIG.>", "deliver_policy": "last_per_subject", "headers_only": True,
               "deliver_subject": "_INBOX.much", "ack_policy": "none", "name": name}  # fmt: skip
@@ -262,7 +261,7 @@ def keys(side: Side) -> None:
 
 
 def snapshot(side: Side) -> None:
-    """A backup of the bucket, as `headwater stream backup` makes one."""
+    """A backup of the bucket, as made by `headwater stream backup`."""
 
     async def save() -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -273,7 +272,7 @@ def snapshot(side: Side) -> None:
 
 
 def fill_topic(side: Side) -> None:
-    """A topic that holds more than one poll takes."""
+    """A topic that holds more than one poll returns."""
     from headwater.iggy_client.client import connect
     from headwater.iggy_wire.commands import Message
 
@@ -293,7 +292,7 @@ def iggy_poll(side: Side) -> None:
 
     async def poll() -> None:
         async with await connect(f"iggy://iggy:iggy@127.0.0.1:{side.iggy_port}") as client:
-            count = max(1000, side.sizes.poll // 1024 - 4096)  # below 64 MiB with what surrounds them
+            count = max(1000, side.sizes.poll // 1024 - 4096)  # less than 64 MiB including overhead
             if not await client.poll("stall", "stall", count=count, strategy=PollingStrategy.first()):
                 raise Failure("an empty poll")
 
@@ -305,7 +304,7 @@ def nothing(side: Side) -> None:
 
 
 class Row(NamedTuple):
-    """One kind of request. `prepare` is called before each time; `only` names the servers that have it."""
+    """One kind of request. `prepare` is called before each repetition; `only` names the server that supports it."""
 
     name: str
     request: Callable[[Side], None]
@@ -352,7 +351,7 @@ def _once(work: Callable[[Side], None]) -> Callable[[Side], None]:
 
 
 def start(directory: Path, sizes: Sizes, stack: ExitStack) -> list[Side]:
-    """nats-server and ours."""
+    """Start nats-server and ours."""
     sides = []
     for name in ("nats-server", "headwater"):
         config = directory / f"{name}.conf"
@@ -367,7 +366,7 @@ def start(directory: Path, sizes: Sizes, stack: ExitStack) -> list[Side]:
 
 
 def measure(row: Row, sides: list[Side], repetitions: int) -> dict[str, list[dict[str, float]]]:
-    """What the bystanders saw, by server."""
+    """The bystanders' measurements, by server."""
     seen: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides if row.only in ("", side.name)}
     for _ in range(repetitions):
         for side in sides:
@@ -379,7 +378,8 @@ def measure(row: Row, sides: list[Side], repetitions: int) -> dict[str, list[dic
 
 
 def spell(found: list[dict[str, float]]) -> str:
-    """The worst PING of each repetition in ms: median, lowest and highest; the worst wait for INFO; how long it took."""
+    """The worst PING of each repetition in ms (median, lowest, highest), the worst wait for INFO in ms, and the duration in
+    s."""
     if not found:
         return "-"
     worst = [1e3 * one["worst"] for one in found]
@@ -388,7 +388,7 @@ def spell(found: list[dict[str, float]]) -> str:
 
 
 def verdict(seen: dict[str, list[dict[str, float]]]) -> str:
-    """A wait for INFO counts as one for PONG."""
+    """Compare with the goal; a wait for INFO counts like one for PONG."""
     if not seen.get("headwater"):
         return ""
     ours, theirs = (

@@ -33,8 +33,8 @@ SMOKE_BYTES = 8 << 20
 
 
 class Started:
-    """A server on `directory`; `seconds` on the wall and of CPU (`cpu`) from the start of its process until STREAM.INFO was
-    answered."""
+    """A server on `directory`; `seconds` of elapsed time and of CPU (`cpu`) from the start of its process to the answer to
+    STREAM.INFO."""
 
     def __init__(self, command: list[str], directory: Path, wanted: int | None) -> None:
         self.port = free_port()
@@ -64,7 +64,7 @@ class Started:
 
 
 def fill(command: list[str], directory: Path, messages: int, payload: int) -> None:
-    """Acknowledged messages in the stream FULL; then SIGKILL."""
+    """Store acknowledged messages in the stream FULL, then SIGKILL the server."""
     server = Started(command, directory, None)
     try:
         with open_link(server.port) as link:
@@ -79,7 +79,7 @@ def fill(command: list[str], directory: Path, messages: int, payload: int) -> No
 
 
 def times(command: list[str], directory: Path, wanted: int | None, repetitions: int) -> tuple[list[float], float]:
-    """Seconds on the wall, ascending, and the median of CPU seconds."""
+    """Elapsed seconds in ascending order, and the median of CPU seconds."""
     wall, cpu = [], []
     for _ in range(repetitions):
         server = Started(command, directory, wanted)

@@ -1,20 +1,20 @@
 """Publishing into a stream and reading it back, ours (every ack is on disk) against nats-server: `./hw bench streams`.
 
-nats-server runs twice: as it comes, where an acknowledgement means "in the page cache" (it syncs every two minutes),
-and with `sync_interval: always`, which promises what we promise. Only that one is a comparison of equals; the other
-shows what the promise costs. The generator is one raw socket that keeps so many publishes in flight; it checks that
-every publish was acknowledged with a sequence of its own, and that the stream then holds exactly so many messages.
+nats-server runs twice: with default settings, where an acknowledgement means "in the page cache" (it syncs every two
+minutes), and with `sync_interval: always`, which promises what we promise. Only the latter is a comparison of equals; the
+former shows the cost of the promise. The generator is one raw socket with a fixed number of publishes in flight; it checks
+that every publish was acknowledged with its own sequence, and that the stream then holds exactly that many messages.
 
-Then the way back: a stream of `--messages` (with `--subjects` of them) is filled, its server's memory is read, and a pull
-consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into
-a second stream, one at a time, and its median delay is set against the one without a replay.
+The case `replay`: a stream of `--messages` (on `--subjects` subjects) is filled, its server's memory is read, and a pull
+consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into a
+second stream, one message at a time, and its median delay is compared with that without a replay.
 
-Then the ways into a stream and out of it, in CPU time: publishes with headers and message ids, filtered consumers,
+The case `ways`: CPU time of the ways into and out of a stream: publishes with headers and message ids, filtered consumers,
 acknowledged messages.
 
-Then `--events` JSON events into a stream with `compression: s2` and into one without: CPU, and bytes on the disk.
+The case `packed`: `--events` JSON events into a stream with `compression: s2` and into one without: CPU, and bytes on disk.
 
-At last memory: `--stored` messages on `--stored-subjects` subjects in one file stream, and what is resident then.
+The case `memory`: resident memory with `--stored` messages on `--stored-subjects` subjects in one file stream.
 """
 
 import argparse
@@ -49,7 +49,7 @@ from stream_load import ACK, PAYLOAD, ask, fill, read_all, ways
 RUN_SECONDS = 2.0
 SMOKE_SECONDS = 0.1
 STREAM = "BENCH"
-FOLDERS = ("ours", "always", "default")  # of the three servers' streams
+FOLDERS = ("ours", "always", "default")  # of the three servers
 
 
 class Outcome(NamedTuple):
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 def run(server: Contestant, in_flight: int, seconds: float) -> Outcome:
-    """A new stream, then publishes for so many seconds with `in_flight` of them unacknowledged."""
+    """A new stream, then publishes for `seconds` with `in_flight` of them unacknowledged."""
     control, link = open_link(server.port), open_link(server.port)
     with control, link:
         control.sendall(b"SUB _INBOX.ask 1\r\n")
@@ -89,7 +89,8 @@ def run(server: Contestant, in_flight: int, seconds: float) -> Outcome:
 
 
 def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> list[float]:
-    """Keeps `in_flight` publishes unacknowledged until the deadline, then waits for the rest. The delay of each ack."""
+    """Keep `in_flight` publishes unacknowledged until the deadline, then wait for the rest. Returns the delay of each
+    ack."""
     sent: deque[float] = deque()
     delays: list[float] = []
     rest = b""
@@ -107,7 +108,7 @@ def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> 
             raise Failure("the server closed the publisher's connection")
         said = rest + chunk
         now = time.perf_counter()
-        end = said.rfind(b"}\r\n") + 3  # an acknowledgement is JSON on one line; what follows is not whole yet
+        end = said.rfind(b"}\r\n") + 3  # an acknowledgement is JSON on one line; the rest is incomplete
         whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
         if b"PING\r\n" in whole or rest == b"PING\r\n":
             link.sendall(b"PONG\r\n")
@@ -122,8 +123,8 @@ def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> 
 
 
 class Replay(NamedTuple):
-    """Filling and replaying one stream: messages per second, server CPU for each, resident MiB when it was full, and the
-    median delay in microseconds of single publishes without a replay and during it."""
+    """Filling and replaying one stream: messages per second, server CPU for each, resident MiB of the full stream, and the
+    median delay in microseconds of single publishes without and during a replay."""
 
     rate: float
     cpu: float
@@ -133,13 +134,13 @@ class Replay(NamedTuple):
 
 
 def resident(pid: int) -> float:
-    """MiB of a process."""
+    """Resident memory of a process in MiB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def replay(server: Contestant, messages: int, subjects: int) -> Replay:
-    """Fill a stream and read it back, while somebody publishes."""
+    """Fill a stream and read it back, while another connection publishes."""
     control, link, side = (open_link(server.port) for _ in range(3))
     with control, link, side:
         control.sendall(b"SUB _INBOX.ask 1\r\n")
@@ -173,7 +174,7 @@ def replay(server: Contestant, messages: int, subjects: int) -> Replay:
 
 
 def store(server: Contestant, messages: int, subjects: int) -> float:
-    """MiB that a server has resident once it holds so many messages on so many subjects in a file stream."""
+    """Resident MiB of a server that holds `messages` messages on `subjects` subjects in a file stream."""
     control, link = open_link(server.port), open_link(server.port)
     with control, link:
         control.sendall(b"SUB _INBOX.ask 1\r\n")
@@ -192,7 +193,7 @@ def store(server: Contestant, messages: int, subjects: int) -> float:
 
 
 def publish_more(link: socket.socket, op: bytes) -> list[float]:
-    """One publish, and how long its ack took."""
+    """One publish, and the delay of its ack."""
     start = time.perf_counter()
     link.sendall(op)
     said = b""
@@ -202,7 +203,7 @@ def publish_more(link: socket.socket, op: bytes) -> list[float]:
 
 
 def start_servers(directory: Path, stack: ExitStack) -> list[Contestant]:
-    """Ours, nats-server with `sync_interval: always`, nats-server as it comes."""
+    """Ours, nats-server with `sync_interval: always`, nats-server with default settings."""
     always = directory / "always.conf"
     always.write_text(f'jetstream {{ store_dir: "{directory / "always"}", sync_interval: always }}\n')
     return [
@@ -248,7 +249,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
         servers = start_servers(Path(directory), stack)
         ours_and_default = (servers[0], servers[2])
-        if "memory" in arguments.cases:  # first: memory that other cases left is not theirs
+        if "memory" in arguments.cases:  # first, so that it excludes memory left over by other cases
             memory = {server.name: store(server, stored, arguments.stored_subjects) for server in ours_and_default}
         for in_flight in map(int, arguments.in_flight.split(",")) if "acks" in arguments.cases else []:
             row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
@@ -304,7 +305,7 @@ def main() -> int:
 
 
 def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Replay]], messages: int) -> None:
-    """The tables, with the ratios that are promised."""
+    """Print the tables, with the ratios."""
     for title, row in rows.items():
         print(f"\n{title:<24}{'acks/s':<26}{'p50 us':<24}{'p99 us':<26}server CPU us/ack")
         for name, outcomes in row.items():
@@ -330,7 +331,7 @@ def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Repl
 
 
 def show_ways(mine: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
-    """A line for each way."""
+    """Print a line for each way."""
     print(f"\n{'server CPU us/message':<42}{'headwater':<22}{'nats-server, default':<24}theirs / ours")
     for way in mine[0]:
         ours, peers = [done[way] for done in mine], [done[way] for done in theirs]
@@ -339,7 +340,7 @@ def show_ways(mine: list[dict[str, float]], theirs: list[dict[str, float]]) -> N
 
 
 def show_packed(packed: dict[tuple[str, str], list[compressed_load.Packed]]) -> None:
-    """A line for each server with and without compression."""
+    """Print a line for each server with and without compression."""
     print(f"\n{'JSON events, compression':<42}{'messages/s':<28}{'server CPU us':<20}bytes on disk for each published")
     for (compression, name), done in packed.items():
         rate, cpu, room = (list(column) for column in zip(*done, strict=True))

@@ -1,10 +1,10 @@
-"""What a broker costs beside its traffic: the time until it accepts, memory of idle connections, memory over a long run.
+"""The costs of a broker other than traffic: time until it accepts, memory of idle connections, memory over a long run.
 
-    start   from the start of the process until a client that keeps trying has got INFO; and the CPU time of the process
-    idle    resident memory that connections with one subscription each add
+    start   from the start of the process until a client that keeps retrying gets INFO; and the CPU time of the process
+    idle    resident memory added by connections with one subscription each
     flat    resident memory after each of several rounds of floods, connects, subscribes and unsubscribes
 
-Both servers, in turn. Rows of `./hw bench broker`; its smoke form, which CI runs, shows that they work and judges nothing.
+Both servers, in turn. These are rows of `./hw bench broker`; its smoke form, which CI runs, only shows that they work.
 """
 
 import resource
@@ -23,21 +23,19 @@ from load_generator import Spec, run_flood
 from headwater.testing.ports import free_port
 
 START_GOAL = 150.0  # ms
-IDLE_GOAL = 16.0  # KiB for each connection
-FLAT_GOAL = (
-    1.05  # memory after the last round by that after half of them: until then bounded tables fill (subjects: 2 MiB)
-)
+IDLE_GOAL = 16.0  # KiB per connection
+FLAT_GOAL = 1.05  # last round's memory by that at half time, when bounded tables are full (subjects: 2 MiB)
 GIVE_UP = 30.0  # seconds
 PAGE = resource.getpagesize()
 
 
 def resident(pid: int) -> int:
-    """Bytes."""
+    """Resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
 def greeted(port: int) -> socket.socket:
-    """A connection that has got INFO; tries again while nobody listens."""
+    """A connection that has received INFO; retries until the server listens."""
     end = time.monotonic() + GIVE_UP
     while True:
         try:
@@ -54,7 +52,7 @@ def greeted(port: int) -> socket.socket:
 
 
 def time_start(command: list[str]) -> tuple[float, float]:
-    """Milliseconds on the wall and of CPU, from the start of the process to INFO."""
+    """Milliseconds of elapsed time and of CPU, from the start of the process to INFO."""
     port = free_port()
     begin = time.perf_counter()
     with subprocess.Popen(
@@ -98,7 +96,7 @@ def measure_start(repetitions: int) -> list[str]:
 
 @contextmanager
 def many_files(count: int) -> Iterator[None]:
-    """Room for `count` descriptors, here and in the servers that are started."""
+    """Allow `count` descriptors, in this process and in servers started by it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count:
         raise SystemExit(f"{count} descriptors are needed, and the system allows {hard}")
@@ -135,7 +133,7 @@ def measure_idle(count: int) -> list[str]:
 
 
 def churn(server: Contestant, messages: int, connections: int) -> int:
-    """One round: floods over few and over many subjects, clients that come, subscribe, unsubscribe and go."""
+    """One round: floods over few and many subjects, and clients that connect, subscribe, unsubscribe and leave."""
     sent = 0
     for shape in ({"varied": True}, {"subjects": 20_000}, {"publishers": 4, "subscribers": 4, "own_subjects": True}):
         outcome = run_flood(Spec(port=server.port, pid=server.pid, payload=128, messages=messages, **shape))
@@ -151,7 +149,7 @@ def churn(server: Contestant, messages: int, connections: int) -> int:
 
 
 def measure_flat(rounds: int, messages: int, connections: int, *, judge: bool) -> list[str]:
-    """The row `flat`. `judge`: end with an error when memory has grown."""
+    """The row `flat`. `judge`: fail when memory has grown."""
     lines = []
     starts: tuple[Callable[[], Contestant], ...] = (start_nats_server, start_headwater)
     for start in starts:
@@ -172,7 +170,7 @@ def measure_flat(rounds: int, messages: int, connections: int, *, judge: bool) -
 
 
 def measure(name: str, *, smoke: bool, repetitions: int) -> list[str]:
-    """The lines of one row, of `start`, `idle` and `flat`."""
+    """The lines of one row: `start`, `idle` or `flat`."""
     if name == "start":
         return measure_start(1 if smoke else 2 * repetitions + 1)
     if name == "idle":

@@ -1,8 +1,8 @@
-"""What key-value and object buckets cost a server: the operations of the client libraries, as raw requests on one socket.
+"""The server's cost of key-value and object buckets: the operations of the client libraries, as raw requests on one socket.
 
-A put is a publish under `$KV.<bucket>.<key>` that waits for its ack, a get a direct get by subject, a watch a push consumer
-that begins with the last message of every key. An object goes in as chunks of 128 KiB and comes out by a push consumer.
-Every answer is counted, and an error ends the benchmark.
+A put is a publish to `$KV.<bucket>.<key>` that waits for its ack, a get is a direct get by subject, a watch is a push
+consumer that begins with the last message of every key. An object is written in chunks of 128 KiB and read by a push
+consumer. Every answer is counted, and an error ends the benchmark.
 """
 
 import socket
@@ -14,17 +14,17 @@ from load_generator import Failure, open_link
 from stream_load import PAYLOAD, ask, store
 
 KEYS = 1000
-CHUNK = 128 << 10  # bytes, as the client libraries cut objects
-WINDOW = 500  # gets unanswered; chunks unacknowledged are CHUNK_WINDOW
+CHUNK = 128 << 10  # bytes, the chunk size of the client libraries
+WINDOW = 500  # unanswered gets; CHUNK_WINDOW is for unacknowledged chunks
 CHUNK_WINDOW = 16
 BUCKET: dict[str, object] = {
     "storage": "file", "allow_rollup_hdrs": True, "deny_delete": True, "allow_direct": True, "discard": "new",
 }  # fmt: skip
-_ENDING = b"x\r\n"  # of a value or a chunk, which is all x; no line of the protocol ends so
+_ENDING = b"x\r\n"  # of a value or a chunk, which consists of x; no protocol line ends this way
 
 
 def bucket_ways(server: Contestant, operations: int) -> dict[str, float]:
-    """The server's CPU microseconds for each operation; of objects, for each chunk."""
+    """The server's CPU microseconds per operation; for objects, per chunk."""
     spent: dict[str, float] = {}
     chunks = max(10, operations // 200)
     with open_link(server.port) as control:
@@ -103,7 +103,7 @@ def _push(server: Contestant, control: socket.socket, stream: str, policy: str, 
 
 
 def _endings(link: socket.socket) -> Iterable[int]:
-    """First 0, then after each read how many messages have ended."""
+    """Yield 0 first, then after each read the number of messages that have ended."""
     yield 0
     rest = b""
     while True:
@@ -116,5 +116,5 @@ def _endings(link: socket.socket) -> Iterable[int]:
             said = said.replace(b"PING\r\n", b"")
         if b"NATS/1.0 4" in said or b"NATS/1.0 5" in said or b"-ERR" in said:
             raise Failure(f"refused: {said[:300]!r}")
-        rest = said[-2:]  # an ending may be cut
+        rest = said[-2:]  # an ending may be split
         yield said.count(_ENDING)

@@ -1,7 +1,7 @@
-"""The limit of a Python data source: record batches built beforehand, given to Spark again and again.
+"""The limit of a Python data source: record batches built beforehand, passed to Spark repeatedly.
 
-Each task reads one batch of the stream as ours does, and gives it as often as its share of `count` wants. What is then
-left of a row's price is Spark's: the pipe from the Python worker and the JVM.
+Each task reads one batch of the stream like our source, and yields it until its share of `count` rows is reached. The
+remaining cost per row is Spark's: the pipe from the Python worker, and the JVM.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from headwater.spark.schema import source_schema
 
 
 class BuiltSource(DataSource):
-    """Options: servers, stream, count (rows in all), partitions."""
+    """Options: servers, stream, count (total rows), partitions."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,8 +1,9 @@
-"""The least that an Iggy server can do, as a bound for the released client: what it costs when the server costs nothing.
+"""The least that an Iggy server can do, as a bound for the released client: the client's cost when the server costs
+nothing.
 
-A blocking socket and one buffer: a send is read and thrown away, a poll is answered with the batch that came last, byte
-for byte; nothing is checked, stamped, stored or locked. What leads there (login, stream, topic) is the real service's.
-The rate of a client against this server is the client's own limit: no server in Python, or in anything, makes it faster.
+A blocking socket and one buffer: a send is read and discarded, a poll is answered with the last batch received, byte for
+byte; nothing is checked, stamped, stored or locked. Everything before that (login, stream, topic) is handled by the real
+service. The rate of a client against this server is the client's own limit, which no server can raise.
 """
 
 import asyncio
@@ -23,11 +24,11 @@ from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.reply_codec import SentView
 
 LARGEST = 8 << 20  # bytes of a request
-METADATA_SIZE = 4  # bytes that say how long the address of a send is
+METADATA_SIZE = 4  # bytes of the length of a send's address
 
 
 class CannedConnection:
-    """One client, in a thread: read a request whole, answer it."""
+    """One client, in a thread: reads a whole request, then answers it."""
 
     def __init__(
         self, link: socket.socket, talk: Conversation, loop: asyncio.AbstractEventLoop, per_batch: int
@@ -84,7 +85,7 @@ class CannedConnection:
 
 
 async def serve(per_batch: int) -> None:
-    """Print the port; end with a line of the standard input."""
+    """Print the port; stop at a line on standard input."""
     with tempfile.TemporaryDirectory() as directory:
         service, loop = Service(Path(directory)), asyncio.get_running_loop()
         await service.start()

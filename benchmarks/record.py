@@ -1,9 +1,9 @@
-"""Runs benchmarks whole and puts what each printed into its section of RESULTS.md: `./hw bench --record [NAME ...]`.
+"""Runs whole benchmarks and puts their output into their sections of RESULTS.md: `./hw bench --record [NAME ...]`.
 
-A section begins with a heading that names its command and holds one fenced block, which belongs to the command: it is
-replaced as a whole, and nobody edits it. What stands around it says how to read the figures and stays. A block states the
-commit, whether the tree had changes, the day and the load before the run, so that two of them are never taken for one
-measurement. A benchmark that fails leaves its section as it was, and the exit code says so.
+A section begins with a heading that names its command and contains one fenced block, which belongs to the command: it is
+replaced as a whole and must not be edited. The text around it explains the figures and is kept. A block states the commit,
+whether the tree had changes, the date and the load before the run, so that two runs are never mistaken for one measurement.
+A benchmark that fails leaves its section unchanged, and sets the exit code.
 """
 
 import datetime
@@ -26,16 +26,16 @@ OPTIONS = {
     "soak": ["--minutes", "30"],
     "stall": ["--repetitions", "1"],
 }
-"""Where the table that is kept differs from what a call without options prints. natsrpy takes minutes for a row."""
+"""Options of the recorded runs that differ from the defaults. natsrpy takes minutes per row."""
 
 
 def sections(text: str) -> list[str]:
-    """The names of the blocks in `text`, in their order."""
+    """The names of the blocks in `text`, in order."""
     return re.findall(r"<!-- Written by `\./hw bench --record (\w+)`\. -->", text)
 
 
 def replaced(text: str, name: str, printed: str) -> str:
-    """`text` with the block of `name` holding `printed`. ValueError where there is no such block, or two."""
+    """`text` with `printed` in the block of `name`. Raises ValueError unless there is exactly one such block."""
     block = f"{NOTICE.format(name=name)}\n```text\n{printed.strip()}\n```\n"
     pattern = re.compile(BLOCK.format(name=re.escape(name)), re.DOTALL)
     found = len(pattern.findall(text))
@@ -45,7 +45,7 @@ def replaced(text: str, name: str, printed: str) -> str:
 
 
 def state_of_the_tree() -> str:
-    """The commit, and whether files differ from it; RESULTS.md itself does not count."""
+    """The commit, and whether files differ from it, not counting RESULTS.md itself."""
     commit = _git("rev-parse", "--short", "HEAD")
     changed = [
         line for line in _git("status", "--porcelain").splitlines() if not line.endswith("benchmarks/RESULTS.md")
@@ -58,7 +58,7 @@ def _git(*words: str) -> str:
 
 
 def record(name: str) -> bool:
-    """Run one benchmark, show what it prints, keep it. False where it failed."""
+    """Run one benchmark, print its output, and record it. False when it failed."""
     heading = f"{state_of_the_tree()}, {datetime.date.today()}, load average before {os.getloadavg()[0]:.2f}"
     command = [sys.executable, str(Path(__file__).with_name(f"bench_{name}.py")), *OPTIONS.get(name, [])]
     print(f"{name}: {heading}", flush=True)

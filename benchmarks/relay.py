@@ -1,16 +1,17 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False, cdivision=True
-"""The floor under every row of `./hw bench broker`: a relay that does only what no broker can leave out.
+"""The floor under every row of `./hw bench broker`: a relay that does only what no broker can omit.
 
 It reads up to 256 KiB at a time, finds each control line by its newline and its length by the last number, looks the
-subject up in one hash of literal subjects, copies what follows the subject behind each subscriber's own first words, and
-writes once to each subscriber when a round of reads is over. A wildcard is looked through once for a subject, whose entry
-then names its subscribers.
+subject up in one hash of literal subjects, appends the rest of the message to each subscriber's own prefix, and writes once
+to each subscriber when a round of reads is over. Wildcards are matched once per subject, whose entry then lists its
+subscribers.
 
-It refuses to be a broker: no log-in, permissions, accounts, queue groups, limits, UNSUB, TLS, or patience with bad input;
-subjects have at most 47 bytes (others are looked through each time), a subject at most 16 subscribers by hash, a sid 23.
-What a broker costs above this is what those cost.
+It omits everything else of a broker: log-in, permissions, accounts, queue groups, limits, UNSUB, TLS, and tolerance of bad
+input; subjects have at most 47 bytes, a subject at most 16 subscribers, a sid at most 23 bytes. The difference between a
+broker's cost and the relay's is the cost of those.
 
-Only compiled (Cython's pure-Python mode; `contestants.start_relay` does it): between two messages no object is touched.
+It is only ever compiled (Cython's pure-Python mode; `contestants.start_relay` runs it): no object is touched between two
+messages.
 """
 
 import socket
@@ -50,12 +51,12 @@ from cython.cimports.relay_system import (
 MOST_LINKS = 4096  # descriptors
 MOST_INTERESTS = 4096
 READ: cython.Py_ssize_t = 256 << 10
-SLOTS: cython.Py_ssize_t = 1 << 18  # of the hash: one subject each, the newer one stays
+SLOTS: cython.Py_ssize_t = 1 << 18  # of the hash: one subject each, replaced by a newer one
 PRIME: uint64_t = 1099511628211  # of FNV-1a
 TARGETS: cython.int = 16
 SUBJECT: cython.int = 48
 EVENTS: cython.int = 256
-HIGH: cython.Py_ssize_t = 8 << 20  # bytes that a subscriber may be behind; then it is waited for
+HIGH: cython.Py_ssize_t = 8 << 20  # bytes that a subscriber may lag behind; beyond that the relay waits for it
 INFO = (
     b'INFO {"server_id":"RELAY","server_name":"relay","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}'
     b"\r\n"
@@ -106,7 +107,7 @@ def read_from(descriptor: cython.int) -> cython.int:
 
 
 def parse(descriptor: cython.int, data: cython.p_const_char, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Returns how much was whole operations."""
+    """Returns the number of bytes in complete operations."""
     at: cython.Py_ssize_t = 0
     number: cython.Py_ssize_t
     power: cython.Py_ssize_t
@@ -124,7 +125,7 @@ def parse(descriptor: cython.int, data: cython.p_const_char, size: cython.Py_ssi
             control(descriptor, data + at, end - 1 - at)
             at = end + 1
             continue
-        head = end - 2  # the last digit: a return and a newline end the line
+        head = end - 2  # the last digit, before the CRLF
         number = 0
         power = 1
         while data[head] != ord(" "):
@@ -176,8 +177,8 @@ def control(descriptor: cython.int, line: cython.p_const_char, size: cython.Py_s
 
 
 def known(subject: cython.p_const_char, size: cython.Py_ssize_t) -> Knowns:
-    """The subject's entry in the hash; made where there is none."""
-    mixed: uint64_t = size ^ generation << 16  # so that what was found before the last SUB is not found again
+    """The subject's entry in the hash; created if necessary."""
+    mixed: uint64_t = size ^ generation << 16  # so that entries made before the last SUB are not found
     at: cython.Py_ssize_t
     for at in range(size):
         mixed = (mixed ^ cython.cast(cython.uchar, subject[at])) * PRIME
@@ -201,7 +202,7 @@ def known(subject: cython.p_const_char, size: cython.Py_ssize_t) -> Knowns:
 
 
 def covers(interest: Interests, subject: cython.p_const_char, size: cython.Py_ssize_t) -> cython.bint:
-    """`>` and `*` are known as last tokens only."""
+    """`>` and `*` are supported as last tokens only."""
     own: cython.int = interest.subject_size
     last: cython.char = interest.subject[own - 1]
     if interest.descriptor < 0:
@@ -228,7 +229,7 @@ def deliver(
     tail: cython.p_const_char,
     tail_size: cython.Py_ssize_t,
 ) -> cython.int:
-    """`tail`: everything behind the subject and its blank, to the end of the payload."""
+    """`tail`: everything after the subject and its blank, to the end of the payload."""
     number: cython.int
     for number in range(found.count):
         interest: Interests = cython.address(interests[found.targets[number]])
@@ -248,7 +249,7 @@ def say(descriptor: cython.int, text: cython.p_const_char, size: cython.Py_ssize
 
 
 def room(descriptor: cython.int, size: cython.Py_ssize_t) -> cython.p_char:
-    """Where `size` bytes of output go, which count as written."""
+    """Reserve `size` bytes of output, which count as written."""
     global dirty_count
     link: Links = cython.address(links[descriptor])
     if link.end + size > link.room:
@@ -270,7 +271,7 @@ def room(descriptor: cython.int, size: cython.Py_ssize_t) -> cython.p_char:
 
 
 def flush(descriptor: cython.int) -> cython.int:
-    """One write; what the socket does not take waits until it does, or is waited for when it is too much."""
+    """One write; the rest waits until the socket is writable, or blocks when there is too much of it."""
     link: Links = cython.address(links[descriptor])
     if not link.open:
         return 0

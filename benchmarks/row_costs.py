@@ -1,14 +1,14 @@
-"""Where the CPU time of a row goes on its way from a stream into Spark: microseconds a row, by subtraction.
+"""How the CPU time of a row is spent on its way from a stream into Spark: microseconds per row, by subtraction.
 
     broker        the server's process, while the range is read
-    socket        this process takes the bytes off the socket and finds the messages in them
+    socket        this process reads the bytes from the socket and finds the messages in them
     decode        ... and puts their fields into columns
     hand-over     ... and makes record batches of the columns
-    Spark         all processes of Spark while it reads the same range into noop, less the three above: the pipe from the
-                  Python worker, the JVM, and what planning a query costs, spread over its rows
+    Spark         all processes of Spark while it reads the same range into noop, minus the three above: the pipe from the
+                  Python worker, the JVM, and the cost of planning a query, spread over its rows
 
-CPU time and not seconds, for it is the same on a machine that does other work. The fixed price of a query is in it, so few
-rows look dear.
+CPU time rather than elapsed time, because it does not depend on other load. It includes the fixed cost of a query, so few
+rows look expensive.
 """
 
 import time
@@ -33,7 +33,7 @@ from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 
 
 class RowCosts(NamedTuple):
-    """Microseconds of CPU a row."""
+    """Microseconds of CPU per row."""
 
     broker: float
     socket: float
@@ -47,7 +47,7 @@ class RowCosts(NamedTuple):
 
 
 class _Dropping(ServerOpHandler):
-    """Counts what comes and keeps the head of the last answer of stored batches; it looks at nothing else."""
+    """Counts messages and keeps the head of the last answer with stored batches; it reads nothing else."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -60,8 +60,8 @@ class _Dropping(ServerOpHandler):
 
 
 def costs(url: str, stream: str, server: int, spark_reads: Callable[[], object], *, as_stored: bool) -> RowCosts:
-    """Of one read of the whole stream. `server`: the process of the broker. `spark_reads` has Spark read it. `as_stored`: it
-    comes as stored batches; through a consumer, `decode` has the socket's part too."""
+    """The costs of one read of the whole stream. `server`: the process id of the broker. `spark_reads` makes Spark read the
+    stream. `as_stored`: it comes as stored batches; through a consumer, `decode` includes the socket's share."""
     options = parse_options({"servers": url, "stream": stream})
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, stream)
@@ -89,7 +89,7 @@ def costs(url: str, stream: str, server: int, spark_reads: Callable[[], object],
 
 
 def cpu_of(work: Callable[[], None], server: int) -> tuple[float, float]:
-    """CPU seconds of this process and of the server; the better of two times, the first of which also warms caches."""
+    """CPU seconds of this process and of the server; the better of two runs, the first of which also warms caches."""
     found = []
     for _ in range(2):
         mine, theirs = time.process_time(), read_cpu_time(server)
@@ -99,7 +99,7 @@ def cpu_of(work: Callable[[], None], server: int) -> tuple[float, float]:
 
 
 def cpu_of_children(server: int) -> float:
-    """CPU seconds that Spark's processes have used so far: the JVM below this process, and what it has started."""
+    """CPU seconds used by Spark's processes so far: the JVM below this process, and its descendants."""
     total = 0.0
     for child in psutil.Process().children():
         if child.pid == server or "java" not in child.name():
@@ -114,7 +114,7 @@ def cpu_of_children(server: int) -> float:
 
 
 def drop(url: str, whole: Range[str]) -> None:
-    """Ask for all of a range as stored batches, one answer after the other, and look at their heads only."""
+    """Read a whole range as stored batches, one answer at a time, looking only at the heads."""
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     client.expect(2 * ANSWER_BYTES)
     _, inbox = client.subscribe()

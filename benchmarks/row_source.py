@@ -1,8 +1,8 @@
-"""The peers of bench_spark.py: what one writes today, a Spark data source over nats-py that yields a tuple per message, and
-a sink that awaits the acknowledgement of each row.
+"""The peers of bench_spark.py: a Spark data source over nats-py that yields a tuple per message, as one would write it
+today, and a sink that awaits the acknowledgement of each row.
 
-It is no straw man: pull consumer without acknowledgements, 1,000 messages a fetch, the same ranges and partitions as
-ours, one connection per partition. nats-py keeps only the last value of a repeated header; here no header repeats.
+They are fair peers: a pull consumer without acknowledgements, 1,000 messages per fetch, the same ranges and partitions as
+ours, one connection per partition. nats-py keeps only the last value of a repeated header; no header repeats here.
 """
 
 import asyncio
@@ -81,7 +81,7 @@ class RowReader(DataSourceReader):
 
 
 class RowWriter(DataSourceWriter):
-    """Publishes `data` to `subject` with `headers` and a message id, and waits for the stream to say that it has it."""
+    """Publishes `data` to `subject` with `headers` and a message id, and waits for the stream's acknowledgement."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options

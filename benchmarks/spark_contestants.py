@@ -1,7 +1,9 @@
-"""What `bench_spark.py` measures: each function does one kind of work once, or gives figures of one repetition.
+"""The work measured by `bench_spark.py`: each function does one kind of work once, or returns the figures of one
+repetition.
 
-Peers are what one has without us: a data source that yields a row per nats-py message (`row_source.py`), Spark's own rate
-source, reading a stream by batches of direct gets, awaiting each publish. Seconds on the wall, for that is what a job takes.
+Peers are the alternatives without us: a data source that yields a row per nats-py message (`row_source.py`), Spark's own
+rate source, reading a stream by batches of direct gets, awaiting each publish. Times are elapsed seconds, as a job takes
+them.
 """
 
 import json
@@ -32,10 +34,10 @@ STREAM = "HDR"
 SUBJECTS = 1000
 PAYLOAD = b"x" * 128
 PARTITIONS = 2
-WINDOW = 5000  # messages published before the stream is asked whether it has them
+WINDOW = 5000  # messages published between two checks that the stream has them
 DIRECT_BATCH = 50_000
-MICRO_ROWS = 100  # of a micro-batch whose overhead is measured
-WARM_BATCHES = 10  # that are not counted; never more than those that are
+MICRO_ROWS = 100  # per micro-batch whose overhead is measured
+WARM_BATCHES = 10  # not counted; never more than the counted ones
 
 
 def fill(url: str, count: int) -> None:
@@ -62,7 +64,7 @@ def publication(number: int) -> bytes:
 
 
 def fill_iggy(port: int, count: int) -> None:
-    """A topic of as many partitions as the stream is read in, with the same payloads and two headers each."""
+    """A topic with as many partitions as the stream is read in, with the same payloads and two headers each."""
     from headwater.iggy_client.blocking import BlockingIggy
     from headwater.iggy_client.requests import login_of
     from headwater.iggy_wire import commands as c
@@ -113,7 +115,7 @@ def built_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
 
 
 def available_now(source: "DataFrame") -> None:
-    """A streaming query with a checkpoint over all that there is, into noop."""
+    """A streaming query with a checkpoint over the whole stream, into noop."""
     with tempfile.TemporaryDirectory() as directory:
         query = source.writeStream.format("noop").option("checkpointLocation", directory).trigger(availableNow=True)
         query.start().awaitTermination()
@@ -132,14 +134,14 @@ def peer_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
 
 
 def check_frame(frame: "DataFrame", count: int) -> None:
-    """Ends the benchmark when a contestant does not read everything, headers included."""
+    """End the benchmark when a contestant does not read everything, including headers."""
     found = frame.selectExpr("count(*) as n", "sum(size(headers)) as h").first()
     if found is None or (found["n"], found["h"]) != (count, 2 * count):
         raise SystemExit(f"a contestant read {found} instead of {count} messages with two headers each")
 
 
 def reader_alone(url: str) -> Callable[[], object]:
-    """Our range reader in this process: no Spark, one range, Arrow arrays not even wrapped."""
+    """Our range reader in this process: no Spark, one range, not even Arrow arrays."""
     options = parse_options({"servers": url, "stream": STREAM})
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, STREAM)
@@ -149,7 +151,7 @@ def reader_alone(url: str) -> Callable[[], object]:
 
 
 def micro_batch_seconds(source: "DataFrame", batches: int) -> float:
-    """The median duration of a micro-batch of a query that has always something to do."""
+    """The median duration of a micro-batch of a query that always has data."""
     warm = min(WARM_BATCHES, batches)
     with tempfile.TemporaryDirectory() as directory:
         query = source.writeStream.format("noop").option("checkpointLocation", directory).start()
@@ -175,9 +177,8 @@ def rate_micro_batches(spark: "SparkSession") -> "DataFrame":
 
 
 def publish_beside(url: str, way: str, count: int, duration: float) -> float:
-    """Median seconds of a publish to the stream, while as many processes as there are partitions read it over and over.
-
-    `way` is `replay`, by our executors' reader, or `direct`, by batches of direct gets. All run when counting begins.
+    """Median seconds of a publish to the stream, while one process per partition reads it continuously. `way` is `replay`,
+    by our executors' reader, or `direct`, by batches of direct gets. All are running when measuring begins.
     """
     edges = [1 + count * piece // PARTITIONS for piece in range(PARTITIONS + 1)]
     with ExitStack() as stack:
@@ -198,7 +199,7 @@ def publish_beside(url: str, way: str, count: int, duration: float) -> float:
 
 
 def replays(url: str, first: int, last: int) -> None:
-    """Read `[first, last)` once as an executor does."""
+    """Read `[first, last)` once, like an executor."""
     options = parse_options({"servers": url, "stream": STREAM})
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, STREAM)
@@ -208,7 +209,7 @@ def replays(url: str, first: int, last: int) -> None:
 
 
 def direct_gets(url: str, first: int, last: int) -> None:
-    """Read `[first, last)` by batches of direct gets, as fast as they come."""
+    """Read `[first, last)` by batches of direct gets, at full speed."""
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     while first < last:
         sid, inbox = client.subscribe()
@@ -230,7 +231,7 @@ def direct_gets(url: str, first: int, last: int) -> None:
 
 
 def rows_to_write(spark: "SparkSession", count: int, prefix: str) -> "DataFrame":
-    """`count` rows in two partitions, with ids that no earlier run has used."""
+    """`count` rows in two partitions, with ids not used by any earlier run."""
     return spark.range(0, count, 1, PARTITIONS).selectExpr(
         f"concat('{prefix}.', id % {SUBJECTS}) AS subject",
         "cast(repeat('x', 128) AS binary) AS data",
@@ -242,7 +243,7 @@ def rows_to_write(spark: "SparkSession", count: int, prefix: str) -> "DataFrame"
 def write_rows(
     spark: "SparkSession", url: str, name: str, rows: int, stream: str, options: dict[str, str] | None = None
 ) -> float:
-    """Rows a second through a sink of format `name` into a fresh stream; that all are in it is checked."""
+    """Rows per second through a sink of format `name` into a new stream, after checking that all are in it."""
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     client.api(f"STREAM.CREATE.{stream}", {"name": stream, "subjects": [f"{stream}.>"], "storage": "file"})
     writer = (
@@ -258,7 +259,7 @@ def write_rows(
 
 
 def read_for_ever(way: str, url: str, first: int, last: int) -> None:
-    """Says `ready` after the first time."""
+    """Prints `ready` after the first read."""
     once = replays if way == "replay" else direct_gets
     once(url, first, last)
     print("ready", flush=True)

@@ -1,10 +1,10 @@
-"""A client that only asks how long a PONG takes: `stall_bystander.py PORT`, beside whoever stalls the server.
+"""A client that only measures how long a PONG takes: `stall_bystander.py PORT`, while another client stalls the server.
 
-The line `watch` on the standard input begins a watch, the next one ends it; then a line of JSON says what was seen: the
-worst PING and the number of them, and the worst wait for INFO on a connection of its own. A PING goes out every
-millisecond, or as soon as the one before it was answered; a newcomer every INFO_EVERY of them. A process of its own, for
-the generator's interpreter must not be what delays it. The line `hold N` makes it hold N idle clients, with ten
-subscriptions each, until its end.
+The line `watch` on standard input starts measuring, the next line stops it; then a line of JSON has the results: the worst
+PING and the number of PINGs, and the worst wait for INFO on a new connection. A PING is sent every millisecond, or as soon
+as the previous one was answered; every INFO_EVERY PINGs a new connection is opened. It is a separate process, so that the
+generator's interpreter cannot delay it. The line `hold N` makes it hold N idle clients, with ten subscriptions each, until
+it ends.
 """
 
 import json
@@ -44,7 +44,7 @@ def greeting(port: int) -> float:
 
 
 def watch(link: socket.socket, port: int) -> dict[str, float]:
-    """Until there is a line to read."""
+    """Measure until a line arrives on standard input."""
     pings: list[float] = []
     infos: list[float] = []
     while True:

@@ -1,8 +1,7 @@
-"""The sides of a stream's benchmark that are not the server: raw sockets that publish, pull and acknowledge.
+"""The client side of the stream benchmarks: raw sockets that publish, pull and acknowledge.
 
-Everything is checked: every publish was acknowledged, every message came once and in order, every acknowledgement
-of a message arrived at its consumer. One socket, few system calls and no parser, so that the generator is not what is
-measured.
+Everything is checked: every publish was acknowledged, every message came once and in order, every acknowledgement of a
+message arrived at its consumer. One socket, few system calls and no parser, so that the generator's own cost stays small.
 """
 
 import json
@@ -16,13 +15,14 @@ from contestants import Contestant, read_cpu_time
 from load_generator import Failure, open_link
 
 PAYLOAD = 128  # bytes
-WINDOW = 1000  # publishes unacknowledged, of those that fill a stream
-BATCH = 5000  # messages that a pull request asks for
+WINDOW = 1000  # unacknowledged publishes while a stream is filled
+BATCH = 5000  # messages per pull request
 ACK = re.compile(rb'"seq": ?(\d+)')
 
 
 def ask(link: socket.socket, subject: str, document: object) -> dict[str, object]:
-    """One JetStream request on a link that listens on `_INBOX.ask`. Raises Failure when the server reports an error."""
+    """One JetStream request on a link that is subscribed to `_INBOX.ask`. Raises Failure when the server reports an
+    error."""
     body = json.dumps(document).encode() if document is not None else b""
     link.sendall(b"PUB %b _INBOX.ask %d\r\n%b\r\n" % (subject.encode(), len(body), body))
     said = bytearray()
@@ -44,13 +44,14 @@ def ask(link: socket.socket, subject: str, document: object) -> dict[str, object
 
 
 def fill(link: socket.socket, messages: int, subjects: int) -> None:
-    """`messages` into the stream FULL, WINDOW of them unacknowledged at a time."""
+    """Publish `messages` into the stream FULL, with WINDOW of them unacknowledged at a time."""
     body = b"x" * PAYLOAD
     store(link, (b"PUB full.%d _INBOX.fill %d\r\n%b\r\n" % (n % subjects, PAYLOAD, body) for n in range(messages)))
 
 
 def store(link: socket.socket, publishes: Iterable[bytes], window: int = WINDOW) -> None:
-    """Send publishes whose acks go to `_INBOX.fill`, `window` of them unacknowledged at a time; wait for the last ack."""
+    """Send publishes whose acks go to `_INBOX.fill`, with `window` of them unacknowledged at a time, and wait for the last
+    ack."""
     link.sendall(b"SUB _INBOX.fill 1\r\n")
     waiting: Iterator[bytes] = iter(publishes)
     unacknowledged = 0
@@ -74,8 +75,8 @@ def store(link: socket.socket, publishes: Iterable[bytes], window: int = WINDOW)
 def read_all(
     link: socket.socket, messages: int, *, step: int = 1, pull: bool = True, acknowledge: bool = False
 ) -> None:
-    """Pull everything, BATCH a request, or wait until it is pushed; the sequences in the ack subjects have to be 1,
-    1 + step, and so on."""
+    """Pull everything, BATCH per request, or wait until it is pushed; the sequences in the ack subjects must be 1, 1 +
+    step, and so on."""
     link.sendall(b"SUB _INBOX.replay 2\r\n")
     wanted = re.compile(rb" (\$JS\.ACK\.FULL\.R\.1\.(\d+)\.\S+)")
     request = json.dumps({"batch": BATCH, "expires": 30_000_000_000}).encode()
@@ -86,7 +87,7 @@ def read_all(
             link.sendall(b"PUB $JS.API.CONSUMER.MSG.NEXT.FULL.R _INBOX.replay %d\r\n%b\r\n" % (len(request), request))
             asked += BATCH
         said = rest + link.recv(1 << 20)
-        end = said.rfind(b"x\r\n") + 3  # a payload is all x, so this ends a message and nothing else
+        end = said.rfind(b"x\r\n") + 3  # payloads consist of x, so this can only be the end of a message
         whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
         found = wanted.findall(whole)
         if found and (int(found[0][1]), int(found[-1][1])) != (1 + step * seen, 1 + step * (seen + len(found) - 1)):
@@ -98,9 +99,9 @@ def read_all(
             link.sendall(b"PONG\r\n")
 
 
-# ── one way through a stream each ──
+# ── the ways into and out of a stream ──
 
-WAYS_SUBJECTS = 10  # of what is replayed, in turn
+WAYS_SUBJECTS = 10  # subjects of the replay, in turn
 MESSAGE_ID = b"NATS/1.0\r\nNats-Msg-Id: %d\r\n\r\n"
 THREE_HEADERS = b"NATS/1.0\r\nce-id: %d\r\nce-type: of.an.event\r\nce-source: /bench\r\n\r\n"
 PUBLISHES = {"publish": b"", "publish, three headers": THREE_HEADERS, "publish, message id": MESSAGE_ID}
@@ -116,7 +117,7 @@ REPLAYS: dict[str, dict[str, object]] = {
 
 
 def ways(server: Contestant, messages: int) -> dict[str, float]:
-    """The server's CPU microseconds for each message that goes one of the ways into a stream, or out of it."""
+    """The server's CPU microseconds per message for each way into or out of a stream."""
     spent: dict[str, float] = {}
     control = open_link(server.port)
     with control:
@@ -163,7 +164,7 @@ def _replay(server: Contestant, control: socket.socket, config: dict[str, object
         )
         info: dict[str, object] = {"num_ack_pending": 1}
         deadline = time.monotonic() + 30
-        while info["num_ack_pending"] and time.monotonic() < deadline:  # nats-server takes acks in later
+        while info["num_ack_pending"] and time.monotonic() < deadline:  # nats-server processes acks later
             info = ask(control, "$JS.API.CONSUMER.INFO.FULL.R", None)
             time.sleep(0.01)
         spent = read_cpu_time(server.pid).since(before).scheduled
