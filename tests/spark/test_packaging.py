@@ -18,6 +18,7 @@ from support.stream_filling import fill, numbered
 from headwater.cli.main import main
 from headwater.errors import EnvironmentProblem
 from headwater.spark.cache import cache_directory
+from headwater.spark.class_archive import java_options
 from headwater.spark.home import spark_home
 from headwater.spark.interpreter import worker_python
 from headwater.spark.java import java_home
@@ -57,12 +58,17 @@ def spread(nats_server: NatsServer) -> NatsServer:
     return nats_server
 
 
+def home_of_spark() -> Path:
+    """That of local sessions: class archives are for it."""
+    import pyspark
+
+    return spark_home(Path(pyspark.__file__).parent, cache_directory(os.environ))
+
+
 @contextmanager
 def standalone(directory: Path) -> Iterator[str]:
     """A master and a worker with two cores as processes that know nothing of Headwater; the master's URL."""
-    import pyspark
-
-    home = spark_home(Path(pyspark.__file__).parent, cache_directory(os.environ))
+    home = home_of_spark()
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": str(directory),
@@ -70,9 +76,9 @@ def standalone(directory: Path) -> Iterator[str]:
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA_OPTIONS,
         "PYSPARK_PYTHON": str(worker_python(Path(sys.executable), cache_directory(os.environ))),
     }
+    environ["SPARK_DAEMON_JAVA_OPTS"] = BRIEF_JAVA_OPTIONS + java_options(environ)
     deploy = "org.apache.spark.deploy"
     with ExitStack() as stack:
         master = start(stack, home, environ, f"{deploy}.master.Master", "--port", "0", "--webui-port", "0")
@@ -110,7 +116,8 @@ def said_by(process: "subprocess.Popen[str]") -> str:
 def places_and_count(server: NatsServer, master: str, archive: Path) -> tuple[list[str], str]:
     """What `cluster_child` says."""
     command = [sys.executable, cluster_child.__file__, server.url, master, str(archive)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    environ = {**os.environ, "SPARK_HOME": str(home_of_spark())}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     *homes, count = done.stdout.split()
     return homes, count

@@ -4,13 +4,15 @@ Prints where two executors have Headwater from, and how many messages there are.
 little (`brief`), for in a run of seconds that is most of what their JVMs do.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from headwater.spark import session
+from headwater.spark import java_home, session
+from headwater.spark.class_archive import java_options
 from headwater.spark.packaging import settings
 from headwater.spark.session import BRIEF_JAVA_OPTIONS
 
@@ -28,7 +30,8 @@ def main(url: str, master: str, archive: str) -> None:
         **settings(Path(archive)),
         "spark.executor.cores": "1",  # so that there are two executors
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": BRIEF_JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": BRIEF_JAVA_OPTIONS
+        + java_options(dict(os.environ, JAVA_HOME=str(java_home()))),
     }
     spark = session("cluster child", master=master, config=config, brief=True)
     # As a barrier stage: both tasks run at once, so each of the two executors with one core has one.

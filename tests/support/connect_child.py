@@ -7,12 +7,13 @@ import os
 import sys
 from pathlib import Path
 
-from headwater.spark.session import prepare_environment
+from headwater.spark.class_archive import java_options
+from headwater.spark.session import BRIEF_JAVA_OPTIONS, prepare_environment
 
 
 def main(url: str, directory: str) -> None:
     prepare_environment(local=True)
-    os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    os.environ["JDK_JAVA_OPTIONS"] = BRIEF_JAVA_OPTIONS + java_options()
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.remote("local[2]").getOrCreate()

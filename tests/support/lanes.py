@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ WITH_OTHERS = "(interop or kill)"
 FAST = "not (slow or spark or interop or kill)"
 MOST_AGAIN = 8
 SPARK_PARTS = 3
+CLASSES = "tests/spark/test_class_archive.py"
 LONGEST = 3600.0
 """Seconds that a lane may take after the other one is done."""
 TESTS_FAILED, NOTHING_COLLECTED = 1, 5  # of pytest's exit codes
@@ -118,14 +118,17 @@ class Lane(threading.Thread):
             self._process.kill()
 
 
-def spark_jobs() -> Iterable[Job]:
+def spark_jobs() -> list[Job]:
     """The files that start Spark, in parts of three minutes or so, for all lanes to end at about the same time: the longest
-    first, those of the command line last. A part is a session of its own, whose start and first queries take 25 s of CPU."""
+    first, those of the command line last. A part is a session of its own, whose start and first queries take 25 s of CPU,
+    and half of that once the first job of all has made an archive of Spark's classes."""
     files = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.spark" in path.read_text("utf-8")]
     names = [path.relative_to(ROOT).as_posix() for path in files]
+    names.remove(CLASSES)
     ours = [name for name in names if name.startswith("tests/cli/")]
     others = [name for name in names if name not in ours]
     parts = [
+        ("classes", [CLASSES]),
         *((f"part {part + 1} of {SPARK_PARTS}", others[part::SPARK_PARTS]) for part in range(SPARK_PARTS)),
         ("demo", ours),
     ]
@@ -168,8 +171,9 @@ def main(arguments: list[str]) -> int:
         tested = os.environ.get("HEADWATER_META_TESTED")  # by `./hw check`, just before
         meta = ["--ignore=tests/meta"] if tested else []
         compiled = Job("compiled", ["-m", f"not (spark or {WITH_OTHERS})", *meta])
-        jobs.appendleft(Job("compiled, with other programs", ["-m", f"{WITH_OTHERS} and not spark"]))
-        jobs.extend(spark_jobs())
+        classes, *with_spark = spark_jobs()
+        jobs.extendleft([classes, Job("compiled, with other programs", ["-m", f"{WITH_OTHERS} and not spark"])])
+        jobs.extend(with_spark)
     lanes = [Lane(collections.deque([compiled]), shown=True), Lane(jobs), Lane(jobs)]
     try:
         for lane in lanes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import headwater
 from headwater.errors import EnvironmentProblem
 from headwater.spark.cache import cache_directory, keep
+from headwater.spark.class_archive import java_options
 from headwater.spark.home import spark_home
 from headwater.spark.interpreter import worker_python
 from headwater.spark.java import java_home
@@ -130,7 +131,7 @@ def settings(*, brief: bool, log_level: str, local: bool = True) -> dict[str, st
     )
     options = f"-Dlog4j2.configurationFile={logging.as_uri()}"
     return {
-        "spark.driver.extraJavaOptions": f"{options} {BRIEF_JAVA_OPTIONS}" if brief else options,
+        "spark.driver.extraJavaOptions": (f"{options} {BRIEF_JAVA_OPTIONS}" if brief else options) + java_options(),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
