@@ -323,7 +323,7 @@ class JetStream:
         self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, error: JetStreamError
     ) -> None:
         """Answer a request with an error: its stream is at a worker that is away. One that is answered with messages gets
-        status 503, as where nobody listens."""
+        status 503, as without a subscriber."""
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is not None:
             self._answer(call, self._refusal(call, error))
