@@ -1,11 +1,11 @@
 """The hub's side of a login: judges a spoke's CONNECT, and answers it with a second INFO.
 
     CONNECT ─▶ handshake: is it a spoke, and not ourselves?
-    ─▶ the gate: which user is it, and which account does it join?
-            ─▶ INFO with `connect_info`: the account, and what may cross ─▶ joined
+    ─▶ the gate: the user, and the account to join
+            ─▶ INFO with `connect_info`: the account, and the subjects that may cross ─▶ joined
 
-Where a callout service decides on clients it is asked about spokes, too (`ask`); users in `leafnodes.authorization` are not
-left to it. A refused spoke gets nats-server's error texts; the reason is only in our log and journal.
+A callout service that decides on clients also decides on spokes (`ask`), except for users in `leafnodes.authorization`.
+A refused spoke gets nats-server's error texts; the reason is only in our log and journal.
 """
 
 import asyncio
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from headwater.exchange.auth.gate import Gate
 
 Ask = Callable[["Question", dict[str, Any], float, Callable[[Identity | Refusal], None]], None]
-"""Asks a callout service; the last argument is called with the verdict within so many seconds."""
+"""Sends a question to a callout service, with facts about the connection; the last argument is called with the verdict,
+within the given seconds.
+"""
 
 
 class Nodes(Protocol):
@@ -69,8 +71,9 @@ class Nodes(Protocol):
 
 
 class Accepting:
-    """`gate`: authenticates on the leaf node port. `ask`: a callout service, for `seconds` at most. `wall_clock`: seconds
-    since 1970."""
+    """`gate`: that of the leaf node port. `ask`: for a callout service, which has `seconds`. `wall_clock`: seconds
+    since 1970.
+    """
 
     def __init__(
         self, nodes: Nodes, gate: "Gate", ask: Ask | None, seconds: float, wall_clock: Callable[[], float]
@@ -88,7 +91,7 @@ class Accepting:
         return leaf
 
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
-        """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
+        """Handle CONNECT. True if the verdict arrives later: nothing more may be parsed until then."""
         if leaf.remote is not None:
             self._nodes.broke(leaf, error_texts.UNKNOWN_OPERATION, "a hub does not send CONNECT")
             return False
@@ -123,7 +126,7 @@ class Accepting:
         if self._nodes.options.account and not self._nodes.options.users:
             return Identity(account=self._nodes.options.account)
         verdict = self._gate.decide(self._shown(leaf, connect), self._wall_clock())
-        if isinstance(verdict, Lookup):  # a spoke dials again, and finds its account known then
+        if isinstance(verdict, Lookup):  # when the spoke dials again, its account is known
             verdict.find(verdict.account, lambda: None)
             return Refusal("the account of the user's JWT is not known yet")
         return verdict if isinstance(verdict, PasswordCheck) else self._delegated(leaf, connect, verdict)
@@ -146,7 +149,7 @@ class Accepting:
     def _delegated(
         self, leaf: LeafConnection, connect: LeafConnect, verdict: Identity | Refusal
     ) -> "Identity | Refusal | Question":
-        """The verdict, or the question to the callout service that decides in its place."""
+        """The verdict, or the question for the callout service that decides instead."""
         shown = self._shown(leaf, connect)
         callout = self._gate.delegates(shown, verdict)
         if callout is None:
@@ -171,7 +174,7 @@ class Accepting:
             leaf.go_on()
 
     def farewell(self, leaf: LeafConnection) -> str:
-        """The error for a spoke whose credentials have expired; "" while they hold."""
+        """The error for a spoke whose credentials have expired; "" while they are valid."""
         now, identity = self._wall_clock(), leaf.identity
         if identity.expires is not None and identity.expires <= now:
             return error_texts.USER_EXPIRED
@@ -260,13 +263,15 @@ class Accepting:
         )
 
     def _is_loop(self, leaf: LeafConnection) -> bool:
-        """Whether a connection that we dialled joins us to the spoke's account already: messages would loop. The first
-        connection stays."""
+        """Whether a connection that we dialled already joins us to the spoke's account, so that messages would loop.
+        The first connection stays.
+        """
         return any(other.remote is not None and other.leads_where(leaf) for other in self._nodes.joined())
 
     def _end_twin(self, leaf: LeafConnection) -> None:
-        """Close the older connection of the same spoke between the same accounts: it is dead, or two remotes of one server
-        lead here. As in nats-server, the new one stays."""
+        """Close the older connection of the same spoke between the same accounts: it is dead, or two remotes of one
+        server lead to us. As in nats-server, the new one stays.
+        """
         if not leaf.remote_account:
             return
         for other in self._nodes.joined():

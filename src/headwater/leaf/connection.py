@@ -1,6 +1,6 @@
-"""One connection to a leaf node, or to a hub: parses its ops and dispatches them. No decision is made here.
+"""One connection to a leaf node, or to a hub: parses its ops and dispatches them. It makes no decisions.
 
-Documents and interest go to `service.LeafNodes`; messages go directly to the account's router and the other neighbours:
+Documents and interest go to `service.LeafNodes`. Messages go directly to the account's router and the other neighbours;
 that path is compiled, and handles messages with the same line together.
 
 Until the other end has joined an account its messages and interest are ignored.
@@ -85,7 +85,7 @@ class LeafConnection(PeerConnection):
         self.number = number
         self.remote = remote
         self.parser = RouteOpParser(self, b"", route_ops.LEAF, MAX_CONTROL_LINE, max_payload)
-        # What the other end has announced about itself.
+        # The other end's announcements about itself.
         self.nonce = ""
         self.connect: LeafConnect | None = None
         self.info: LeafInfo | None = None
@@ -98,15 +98,15 @@ class LeafConnection(PeerConnection):
         self.neighbour: Neighbour | None = None
         self.websocket = False
         self.since = time.time_ns()
-        self.refused = 0  # received messages that may not cross
+        self.refused = 0  # received messages that were not allowed to cross
         self.groups_missed = 0  # received messages for a group whose members had all left
         self.end_reason = ""
-        # Where messages go once the other end has joined.
+        # The destinations of messages, once the other end has joined.
         self.joined = False
         self._router: Router | None = None
         self._forwarding: LeafForwarding | None = None
         self._target: LeafTarget | None = None
-        self._origin = b""  # of a spoke: its cluster
+        self._origin = b""  # a spoke's cluster
         self._guard: Guard | None = None
         self._hears: Crossing | None = None
 
@@ -118,7 +118,7 @@ class LeafConnection(PeerConnection):
         self.nodes.opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse input and write its deliveries; then pause reading when a local client is close to being cut off."""
+        """Parse input and write its deliveries; then pause reading if a local client is close to being disconnected."""
         router: Router | None = self._router
         if router is None:
             return self.parser.parse(buffer, 0, filled)
@@ -135,7 +135,7 @@ class LeafConnection(PeerConnection):
     # ── what is written ──
 
     def ping(self, most: int, now: float) -> bool:
-        """Send a PING. Returns False, and closes the connection, when `most` of them are unanswered."""
+        """Send a PING. If `most` of them are unanswered, close the connection and return False."""
         if not self.pulse.beat(most, now):
             self.close(error_texts.STALE_CONNECTION)
             return False
@@ -160,7 +160,7 @@ class LeafConnection(PeerConnection):
         self.joined = True
 
     def allow(self, hears: Crossing, guard: Guard | None) -> None:
-        """Set what may come in: `hears` drops all else; for a user with permissions `guard` decides, too."""
+        """Set the permissions for incoming messages: `hears` for all, and `guard` for a user with permissions."""
         self._hears = hears
         self._guard = guard
 
@@ -267,14 +267,14 @@ class LeafConnection(PeerConnection):
         return 0
 
     def _take_traced(self, message: RouteMessage) -> int:
-        """`_take` of a message whose headers may ask for a trace."""
+        """`_take` for a message whose headers may request a trace."""
         from headwater.message_tracing.message_trace import Source, begin, deliver  # here: few programs trace a message
 
         account = self.account
         if account is None:
             return self._take(message)
         begun = begin(account, Source(LEAF, self.number, self.traced_name, self._may_be_reported), message)
-        if begun.denied:  # only an error: the messages themselves are allowed
+        if begun.denied:  # only an error: the message itself is allowed
             denied = begun.denied.decode("utf-8", "surrogateescape")
             self.send(error_texts.encode_error(error_texts.publish_permission(denied)))
         if begun.skip:
@@ -290,7 +290,7 @@ class LeafConnection(PeerConnection):
 
     @property
     def traced_name(self) -> str:
-        """The other end's name, as a report of a trace has it."""
+        """The other end's name, for trace reports."""
         if self.info is not None:
             return self.info.server_name
         return self.connect.name if self.connect is not None else ""
@@ -330,7 +330,7 @@ class LeafConnection(PeerConnection):
         return self.account.mappings if self.account is not None else None
 
     def _may_come(self, message: MessageView) -> cython.bint:
-        """Whether a message may cross. A sender whose user has permissions here gets an error for one that may not."""
+        """Whether a message may cross. If not, a sender whose user has permissions here gets an error."""
         if self._guard is not None and not self._guard.may_publish(message):
             subject: bytes = message.subject_bytes()
             if not subject.startswith((b"$LDS.", b"_GR_.")):

@@ -1,10 +1,10 @@
-"""Our credentials for a hub: fills in CONNECT, anew for each connection. No error quotes a secret.
+"""Our credentials for a hub: fills in CONNECT for each connection. No error quotes a secret.
 
-    credentials   a .creds file: the JWT, and the hub's nonce signed with the seed behind it
+    credentials   a .creds file: the JWT, and the hub's nonce signed with the file's seed
     nkey          a seed: the public key, and the nonce signed with it
     the URL       user and password; a user without a password is also sent as a token, as nats-server does
 
-The file is read for each connection, so a renewed one takes effect with the next.
+The file is read for each connection, so a renewed file takes effect at the next one.
 """
 
 from pathlib import Path
@@ -17,8 +17,9 @@ from headwater.wire.nkeys import KeyPair, creds_in
 
 
 def prove(connect: LeafConnect, options: RemoteOptions, address: Address, nonce: str) -> None:
-    """Put credentials into `connect`. Raises ConfigError for files and seeds that cannot be used, EnvironmentProblem
-    without PyNaCl."""
+    """Put credentials into `connect`. Raises ConfigError for unusable files and seeds, EnvironmentProblem without
+    PyNaCl.
+    """
     if options.credentials:
         jwt, seed = _read(Path(options.credentials))
         connect.jwt, connect.sig = jwt, KeyPair(seed).sign(nonce)

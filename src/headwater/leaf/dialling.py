@@ -4,7 +4,8 @@
     tls { handshake_first: true }   TLS before any other byte
     ws://, wss://                   binary frames, at <path>/leafnode; wss: in TLS from the first byte on
 
-TLS starts whenever the hub requires it, whatever the URL says; a hub without TLS is left when we require it.
+TLS starts if the hub requires it, even if the URL does not. If we require TLS and the hub does not offer it, we
+disconnect.
 """
 
 import logging
@@ -28,7 +29,7 @@ ENDPOINT = "/leafnode"
 
 
 def check_remote(options: RemoteOptions) -> None:
-    """Raise what every dial would raise: ConfigError for files, EnvironmentProblem for a missing package."""
+    """Raise what every dial would raise: ConfigError for unusable files, EnvironmentProblem for a missing package."""
     check(options)
     addresses = [address_of(url) for url in options.urls]
     for address in addresses:
@@ -46,7 +47,7 @@ def check_remote(options: RemoteOptions) -> None:
 
 
 def layer_for(remote: Remote, address: Address) -> Layer | None:
-    """The layer that a connection to `address` starts with. Raises ConfigError for files that cannot be used."""
+    """The layer that a connection to `address` starts with. Raises ConfigError for unusable files."""
     tls = remote.options.tls
     secure: Layer | None = None
     if (
@@ -64,8 +65,9 @@ def layer_for(remote: Remote, address: Address) -> Layer | None:
 
 
 def secured(link: Link, remote: Remote, address: Address, info: LeafInfo) -> None:
-    """Start TLS after the hub's INFO, if it is wanted and not active yet. Output waits for the handshake. Raises
-    TransportError when we require TLS and the hub does not offer it."""
+    """Start TLS after the hub's INFO, if either side requires it and it is not active yet. Output waits for the
+    handshake. Raises TransportError if we require TLS and the hub does not offer it.
+    """
     if link.layer is not None:
         return
     wanted = address.is_secure or remote.options.tls is not None

@@ -1,10 +1,10 @@
-"""Forwards messages to leaf nodes and hubs: which of them get a message, and in which frame.
+"""Forwards messages to leaf nodes and hubs: decides which of them get a message, and writes the frames.
 
-One `LeafForwarding` per account. A message goes to every neighbour with plain interest, except back to its source, between
-two spokes of one cluster, and where its subject may not cross; and a message of a peer in our cluster goes to spokes only.
-For a queue group
+One `LeafForwarding` per account. A message goes to every neighbour with plain interest, but not back to its source, not
+between two spokes of one cluster, and not where its subject may not cross; a message of a peer in our cluster goes to
+spokes only. For a queue group
 
-    a local member          takes it: nothing is sent
+    a local member          gets it: nothing is sent
     else one neighbour      chosen by the number of members behind each; the group's name in the frame marks the choice
 
 A neighbour gets one frame for all its interest in a message. The plan for a Match is stored in it (`LeafPlan`).
@@ -38,7 +38,7 @@ _NONE: list[bytes] = []
 
 
 class _Nowhere:
-    """The link of an outlet that nothing is written to."""
+    """The link of an outlet that is never written to."""
 
     pending = 0
 
@@ -51,28 +51,28 @@ _NOWHERE = _Nowhere()
 
 
 class LeafTarget(PeerFrames):
-    """A neighbour as a receiver of frames. `sends`: what may cross to it. `cluster`: its cluster, or b""; always b"" for
-    hubs, because messages from one may go to another.
+    """A neighbour as a receiver of frames. `sends`: the permissions for messages to it. `cluster`: its cluster, or b"";
+    always b"" for hubs, because messages from one hub may go to another.
     """
 
     def __init__(self, outlet: Outlet, sends: Crossing, cluster: bytes = b"", *, is_hub: bool = False) -> None:
         PeerFrames.__init__(self, outlet, b"LMSG ", b"HMSG ")
         self.cluster = cluster
         self.is_hub = is_hub
-        self.is_route = False  # no neighbour: stands for the peers of our cluster as a source
-        self.kept_back = 0  # messages that were not sent because they may not cross
+        self.is_route = False  # no neighbour, but the peers of our cluster as a source
+        self.kept_back = 0  # messages not sent because they may not cross
         self.able = False  # scratch field of `_choose`
-        self.guard: Guard | None = None  # set for a user with `allow_responses`: remembers reply subjects
+        self.guard: Guard | None = None  # for a user with `allow_responses`: keeps reply subjects
         self.allow(sends)
 
     def allow(self, sends: Crossing) -> None:
-        """Set what may cross from now on."""
+        """Set the permissions for messages to it."""
         self.sends = sends
         self._open = sends.is_open
         self._last = b""  # the last subject that was found to be allowed
 
     def takes(self, message: MessageView, source: "LeafTarget | None") -> cython.bint:
-        """Whether a message from `source` (None: a local one) may go to this neighbour now."""
+        """Whether a message from `source` (None for a local one) may go to this neighbour now."""
         if self.outlet.closed or self is source:
             return False
         if source is not None:
@@ -94,7 +94,7 @@ class LeafTarget(PeerFrames):
         return True
 
     def _is_answer(self, message: MessageView) -> cython.bint:
-        """An answer that crossed accounts, at a peer, to a request that a hub sent here."""
+        """Whether this is a reply from another account, at a peer, to a request that a hub sent here."""
         return bool(message.subject_bytes().startswith(b"_R_.")) and bool(self.sends.has(message.subject_bytes()))
 
 
@@ -153,7 +153,7 @@ class LeafForwarding(PeerForwarding):
         self.targets.pop(outlet, None)
 
     def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int) -> None:
-        """Set a neighbour's interest in `subject`: `weight` members of a group, 1 for plain interest, 0 for its end."""
+        """Set a neighbour's interest in `subject`: the number of members of a group, 1 for plain interest, 0 to end it."""
         known = self._known.get(outlet)
         if known is None:
             return
@@ -210,7 +210,7 @@ class LeafForwarding(PeerForwarding):
         return frames + router.route_here(publisher, match, True, message, None, False)
 
     def route_under(self, router: Router, inbox: bytes, match: Match, message: MessageView) -> cython.int:
-        """Route a message to `inbox` that shows another subject; see `shown_subject`."""
+        """Route a message that shows another subject to `inbox`; see `shown_subject`."""
         remote: Match = self.interest.match(inbox)
         frames: cython.int = 0
         if remote.plain or remote.groups:
@@ -228,7 +228,9 @@ class LeafForwarding(PeerForwarding):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """Route a run. Returns local receivers plus neighbours; without a choice to make, each gets it in one copy."""
+        """Route a run. Returns local receivers plus neighbours. If no group has to be chosen for, each gets it in one
+        copy.
+        """
         frames: cython.int = self.send_run(router, None, match, message, stride, count)
         return frames + router.route_run_here(publisher, match, message, stride, count)
 
@@ -237,8 +239,9 @@ class LeafForwarding(PeerForwarding):
     def pass_on(
         self, router: Router, source: LeafTarget, served: list[bytes], queues: list[bytes], message: MessageView
     ) -> cython.int:
-        """Forward one neighbour's message to the others; of the groups only to those that its frame named in `queues` and
-        that have no local member (`served`). Returns the number of frames."""
+        """Forward one neighbour's message to the others. Groups get it only if its frame names them (`queues`) and they
+        have no local member (`served`). Returns the number of frames.
+        """
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         if not remote.plain and not remote.groups:
             return 0
@@ -293,8 +296,9 @@ class LeafForwarding(PeerForwarding):
         served: list[bytes],
         message: MessageView,
     ) -> cython.int:
-        """As the base class has it; without a `source` and with `queues` the message is one of a peer, and `elsewhere` names
-        the groups that got it here."""
+        """As in the base class. Without a `source` and with `queues` the message is a peer's, and `elsewhere` is set to
+        the groups that got it here.
+        """
         self.elsewhere = None
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         if not remote.plain and not remote.groups:
@@ -326,7 +330,7 @@ class LeafForwarding(PeerForwarding):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """A run to each neighbour with interest outside of groups; returns how many got it."""
+        """Send a run to each neighbour with plain interest; returns their number."""
         target: LeafTarget
         frames: cython.int = 0
         for target in plan.plain:
@@ -352,7 +356,7 @@ class LeafForwarding(PeerForwarding):
         remote: Match,
         message: MessageView,
     ) -> cython.int:
-        """Send one message; returns the number of frames. `queues`: the groups it is for, None for all."""
+        """Send one message; returns the number of frames. `queues`: the groups that it is for, None for all."""
         plan: LeafPlan = self._plan(remote)
         frames: cython.int = 0
         target: LeafTarget
@@ -385,7 +389,7 @@ class LeafForwarding(PeerForwarding):
         return frames
 
     def _choose(self, choice: LeafChoice, source: LeafTarget | None, message: MessageView) -> LeafTarget | None:
-        """One of the neighbours that may get the message, weighted; None when there is none."""
+        """Choose one of the neighbours that may get the message, by weight; None if there is none."""
         index: cython.Py_ssize_t
         target: LeafTarget
         total: cython.Py_ssize_t = self._total(choice, source, message)
@@ -401,7 +405,7 @@ class LeafForwarding(PeerForwarding):
         return None
 
     def _total(self, choice: LeafChoice, source: LeafTarget | None, message: MessageView) -> cython.Py_ssize_t:
-        """The weight of the neighbours that may get the message; notes which they are."""
+        """The total weight of the neighbours that may get the message, which it marks `able`."""
         total: cython.Py_ssize_t = 0
         index: cython.Py_ssize_t
         target: LeafTarget

@@ -1,7 +1,7 @@
 """Verdicts on the documents that open a connection, with nats-server's error texts. Pure.
 
-    a hub reads CONNECT   `refusal_of`: what is wrong with it, checked before the credentials
-    a spoke reads INFO    `is_hub_info`: whether that is a leaf node port at all
+    a hub reads CONNECT   `refusal_of`: the reason to refuse it, checked before the credentials
+    a spoke reads INFO    `is_hub_info`: whether it comes from a leaf node port
     a spoke reads -ERR    `wait_after`: how long it waits before it dials again
 
 Only the hub compares cluster names, which keeps a server from joining itself.
@@ -21,7 +21,7 @@ WRONG_PORT = "attempted to connect to wrong port"
 LOOP_SECONDS = 30.0
 CLUSTER_SECONDS = 30.0
 VERSION_SECONDS = 5.0
-DUPLICATE_SECONDS = 30.0  # our choice: in nats-server, two such remotes close each other every second, for ever
+DUPLICATE_SECONDS = 30.0  # our choice: in nats-server, two such remotes close each other every second without end
 TOGETHER_SECONDS = 1.0  # two connections made within this time count as simultaneous
 _LOOP = "Loop detected for leafnode account="
 _OLD = "connection rejected since minimum version required is "
@@ -35,12 +35,12 @@ _FINAL = (
 
 
 def loop_text(account: str) -> str:
-    """The error for a neighbour that announced our own loop subject back to us."""
+    """The error for a neighbour that has announced our own loop subject to us."""
     return f'{_LOOP}"{account}". Delaying attempt to reconnect for 30s'
 
 
 def ours_stays(ours: str, theirs: str, seconds: float) -> bool:
-    """Two servers have dialled each other: whether to keep our connection, although theirs joined `seconds` ago. Of two
+    """Whether to keep our connection, when two servers have dialled each other and theirs joined `seconds` ago. Of two
     simultaneous ones both sides keep the smaller id's; otherwise the older one stays.
     """
     return seconds <= TOGETHER_SECONDS and ours < theirs
@@ -51,7 +51,7 @@ def old_version_text(minimum: str) -> str:
 
 
 def info_for(info: LeafInfo, number: int, *, websocket: bool) -> LeafInfo:
-    """Our INFO for one spoke. TLS of a WebSocket, if any, lies below it."""
+    """Our INFO for one spoke. It announces no TLS on a WebSocket, whose TLS is below it."""
     clear = {"tls_required": False, "tls_verify": False} if websocket else {}
     return info.replace(client_id=number, **clear)
 
@@ -90,7 +90,7 @@ def is_final(text: str) -> bool:
 
 
 def wait_after(text: str) -> float | None:
-    """Seconds to wait before dialling again, after this -ERR or for this reason of ours; None: as after any loss."""
+    """Seconds to wait before dialling again, after this -ERR or our own reason; None for the usual wait."""
     if text.startswith(DUPLICATE) and text != DUPLICATE:
         return DUPLICATE_SECONDS
     if text.startswith(_LOOP):

@@ -1,14 +1,14 @@
-"""Which interest of one account is announced to which of its leaf nodes and hubs. Pure: protocol lines come out.
+"""Decides which interest of one account is announced to which of its leaf nodes and hubs. Pure: returns protocol lines.
 
     to a spoke   local interest, that of our hubs and the other spokes, and that of peers in our cluster and their spokes
     to a hub     local interest, and that of our spokes; not that of another hub, nor of peers: they have their own links
     never        a neighbour's own interest; subjects that its permissions deny; interest of a spoke of the same cluster
 
-A subject counts once, a queue group with its members: each line has the whole weight, never a difference. An isolated
-spoke gets no interest of other spokes.
+A subject counts once, a queue group by its members: each line has the total weight, not the change. An isolated spoke
+gets no interest of other spokes.
 
-Every account has a subject of its own below `$LDS.`, which is announced like any other interest. A server that gets its
-own subject back is part of a loop; so those subjects do come from peers to hubs.
+Every account has its own subject below `$LDS.`, which is announced like any other interest. A server that gets its own
+subject back is part of a loop, so these subjects are announced from peers to hubs too.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from headwater.leaf.permissions import Crossing
 from headwater.wire.leaf_lines import LOOP_DETECTION, leaf_interest
 
 Key = tuple[bytes, bytes]
-"""Subject and queue group, which is empty for plain interest."""
+"""Subject and queue group; the group is b"" for plain interest."""
 MOST = 1 << 20  # subjects in one neighbour's interest; nats-server has no limit
 HEAVIEST = 1 << 16  # members of a queue group that count for one neighbour
 
 
 class Neighbour:
-    """The other end of one connection. `is_hub`: we are its spoke. `cluster`: its cluster, or "".
+    """The other end of one connection. `is_hub`: we are its spoke. `cluster`: the name of its cluster, or "".
 
-    `hears`: the part of our interest that is announced to it.
+    `hears`: the permissions that decide which part of our interest is announced to it.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Neighbour:
     ) -> None:
         self.is_hub = is_hub
         self.cluster = cluster
-        self.origin = (origin or cluster).encode()  # of a spoke: what peers in our cluster know it by
+        self.origin = (origin or cluster).encode()  # a spoke's name for the peers in our cluster
         self.isolated = isolated
         self.hears = hears
-        self.sends: Crossing | None = None  # what may cross to it; None: all
+        self.sends: Crossing | None = None  # permissions for messages to it; None allows all
         self.wants: dict[Key, int] = {}
         self.told: dict[Key, int] = {}
 
@@ -56,7 +56,7 @@ class Interest:
         self._by_peer: dict[object, dict[tuple[bytes, Key], int]] = {}
         self._peers: dict[
             Key, dict[bytes, int]
-        ] = {}  # in all, by the cluster of the peers' spokes; b"" for peers' clients
+        ] = {}  # totals, by the cluster of the peers' spokes; b"" for peers' clients
 
     # ── here ──
 
@@ -82,13 +82,13 @@ class Interest:
         return self.repeat(neighbour)
 
     def repeat(self, neighbour: Neighbour) -> bytes:
-        """The lines that announce all interest to a neighbour, including what was announced before."""
+        """The lines that announce all interest to a neighbour, including interest that was announced before."""
         neighbour.told.clear()
         keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers))
         return b"".join(line for key in keys for line in self._news(neighbour, key))
 
     def renew(self, neighbour: Neighbour) -> bytes:
-        """The permissions of a neighbour have changed: the lines for the difference."""
+        """The lines for the difference after a neighbour's permissions have changed."""
         keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers, *neighbour.told))
         return b"".join(line for key in keys for line in self._news(neighbour, key))
 
@@ -104,7 +104,7 @@ class Interest:
         return [line for key in wanted for line in self._tell(key)]
 
     def want(self, neighbour: Neighbour, subject: bytes, queue: bytes, weight: int) -> list[Line]:
-        """LS+ or, with a `weight` of 0, LS-. Returns the lines for the others."""
+        """Apply a neighbour's LS+ or, with a `weight` of 0, LS-. Returns the lines for the others."""
         key = (subject, queue)
         weight = min(weight, HEAVIEST) if queue else min(weight, 1)
         before = neighbour.wants.get(key, 0)
@@ -120,7 +120,7 @@ class Interest:
     # ── at peers in our cluster ──
 
     def peer_wants(self, peer: object, origin: bytes, subject: bytes, queue: bytes, weight: int) -> list[Line]:
-        """A peer's interest, or that of its spokes of the cluster `origin`. Returns the lines to send."""
+        """Apply a peer's interest, or that of its spokes in the cluster `origin`. Returns the lines to send."""
         known, key = self._by_peer.setdefault(peer, {}), (subject, queue)
         before = known.pop((origin, key), 0)
         weight = min(weight, HEAVIEST) if queue else min(weight, 1)
@@ -137,7 +137,7 @@ class Interest:
         return self._tell(key)
 
     def peer_left(self, peer: object) -> list[Line]:
-        """A peer is gone. Returns the lines to send."""
+        """Remove a peer's interest. Returns the lines to send."""
         known = self._by_peer.get(peer, {})
         lines = [
             line for origin, (subject, queue) in [*known] for line in self.peer_wants(peer, origin, subject, queue, 0)
@@ -146,7 +146,7 @@ class Interest:
         return lines
 
     def of_spokes(self) -> Iterator[tuple[Neighbour, bytes, bytes, int]]:
-        """What each spoke wants: subject, queue, members."""
+        """The interest of each spoke: subject, queue, members."""
         for each in self._neighbours:
             if not each.is_hub:
                 for (subject, queue), weight in each.wants.items():

@@ -1,7 +1,7 @@
 """The spoke's side of a login: answers a hub's INFO with CONNECT, and joins the account that its second INFO names.
 
-    INFO ─▶ is it a leaf node port? ─▶ TLS, if either side wants it ─▶ CONNECT
-    INFO with `connect_info`: the account there, and which subjects may cross ─▶ joined
+    INFO ─▶ is it a leaf node port? ─▶ TLS, if either side requires it ─▶ CONNECT
+    INFO with `connect_info`: the hub's account, and the subjects that may cross ─▶ joined
     any later INFO: other addresses of the hub, other permissions
 
 A hub without `info_on_connect` (an old one) sends no second INFO: we have joined once CONNECT is sent.
@@ -59,7 +59,7 @@ class Introducing:
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
         remote = leaf.remote
         if remote is None:
-            return  # INFO of a spoke, which requests compression or has nothing of interest
+            return  # a spoke's INFO only requests compression
         try:
             info = decode_leaf_info(json)
         except RemoteProtocolError as error:
@@ -72,7 +72,7 @@ class Introducing:
                 return
             self._nodes.expect(leaf, INFO_SECONDS + (remote.options.tls.timeout if remote.options.tls else 2.0), "")
             leaf.name, leaf.server_id = info.server_name, info.server_id
-            asyncio.get_running_loop().call_soon(self._introduce, leaf, remote, info)  # TLS may not begin within a read
+            asyncio.get_running_loop().call_soon(self._introduce, leaf, remote, info)  # TLS must not begin in a read
             return
         if info.leafnode_urls is not None:
             remote.announced(info.leafnode_urls, self._nodes.address_of(leaf))
@@ -82,7 +82,7 @@ class Introducing:
             self._join_hub(leaf, remote, info)
 
     def _introduce(self, leaf: LeafConnection, remote: Remote, info: LeafInfo) -> None:
-        """Send CONNECT, inside TLS if either side wants it."""
+        """Send CONNECT, inside TLS if either side requires it."""
         if leaf.link is None or not self._nodes.is_open(leaf):
             return
         address = self._nodes.address_of(leaf)
@@ -101,7 +101,7 @@ class Introducing:
     def _introduction(self, remote: Remote, address: Address, info: LeafInfo) -> LeafConnect:
         from headwater.leaf.credentials import prove
 
-        self._nodes.own.look()  # first: what joins under the new name is not to be closed for it
+        self._nodes.own.look()  # before CONNECT: a later change of the name would close this connection
         ours, options = self._nodes.own.info, remote.options
         connect = LeafConnect(
             version=ours.version,
@@ -137,7 +137,7 @@ class Introducing:
         sends, hears = self._crossings(remote, info, account)
         leaf.allow(hears, None)
         isolated = remote.options.isolate or self._nodes.options.isolate
-        origin = info.cluster or info.server_name  # counts when `hub` makes a spoke of the one that we dialled
+        origin = info.cluster or info.server_name  # used if `hub` makes the dialled side a spoke
         neighbour = Neighbour(is_hub=not remote.options.hub, origin=origin, isolated=isolated, hears=hears)
         target = LeafTarget(leaf.standing(), sends, is_hub=not remote.options.hub)
         headers = info.headers and self._nodes.own.info.headers
@@ -145,7 +145,7 @@ class Introducing:
         self._nodes.join(leaf, account, neighbour, target, headers=headers)
 
     def _crossings(self, remote: Remote, info: LeafInfo, account: "Account") -> tuple[Crossing, Crossing]:
-        """What may cross to the hub, and from it."""
+        """The permissions for messages to the hub, and from it."""
         options, system = remote.options, account.is_system
         denied = (*never(self._nodes.own.info.domain, system=system), *encoded(options.deny_exports))
         sends = Crossing(denied, [rules_of(info.exports)])

@@ -1,7 +1,8 @@
-"""Our INFO for neighbours, and what changes in it: the name of our cluster, and where its brokers accept spokes.
+"""Our INFO for neighbours, and its changes: the name of our cluster, and the addresses at which its brokers accept
+spokes.
 
-A cluster without a configured name takes that of a peer: hubs are then joined again, under the new name. Spokes hear of the
-other brokers' addresses, and dial those when they lose us.
+A cluster without a configured name adopts that of a peer; hubs are then joined again under the new name. Spokes learn
+the other brokers' addresses, and dial those if they lose us.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,20 +17,20 @@ class OwnInfo:
     def __init__(
         self, info: LeafInfo, joined: Callable[[], Iterable[LeafConnection]], tell: Callable[[LeafConnection], None]
     ) -> None:
-        self.urls: tuple[str, ...] = ()  # where spokes reach us
-        self.cluster_name: Callable[[], str] | None = None  # of a cluster: its current name
+        self.urls: tuple[str, ...] = ()  # our addresses for spokes
+        self.cluster_name: Callable[[], str] | None = None  # the cluster's current name
         self._info = info
         self._joined = joined
         self._tell = tell
 
     @property
     def info(self) -> LeafInfo:
-        """As it is now."""
+        """Our current INFO."""
         name = self.cluster_name() if self.cluster_name is not None else ""
         return self._info.replace(cluster=name) if name and name != self._info.cluster else self._info
 
     def look(self) -> None:
-        """Close the links to hubs if the cluster has got another name: they are joined again under it."""
+        """Close the connections to hubs if the cluster has a new name; they are then joined again under it."""
         info = self.info
         if info is self._info:
             return
@@ -39,12 +40,12 @@ class OwnInfo:
                 leaf.close("", "the cluster has another name now")
 
     def listens(self, info: LeafInfo, urls: tuple[str, ...]) -> None:
-        """We accept spokes at `urls`, none where they are not to be known."""
+        """We accept spokes at `urls`, which is empty if addresses are not announced."""
         self.urls = urls
         self._info = info.replace(leafnode_urls=urls)
 
     def peers_listen(self, urls: tuple[str, ...]) -> None:
-        """The peers in our cluster accept spokes at `urls`: tell ours."""
+        """The peers in our cluster accept spokes at `urls`: announce them to our spokes."""
         known = (*self.urls, *urls)
         if not self.urls or known == self._info.leafnode_urls:
             return

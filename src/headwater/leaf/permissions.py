@@ -1,14 +1,14 @@
-"""Which subjects may cross a leaf node connection, in one direction. Pure.
+"""Decides which subjects may cross a leaf node connection, in one direction. Pure.
 
     sources   the hub's user, `deny_imports` and `deny_exports`, the other side's INFO or CONNECT
     never     the JetStream API under its own name, and the subjects of its stores
 
-A message crosses when every list allows it. Interest is announced when some message that matches it might cross: a
-literal subject is judged like a message, a wildcard is left out only when no message on it could cross. Subjects for loop
-detection and gateways are exempt.
+A message crosses if every list allows it. Interest is announced if some message that matches it might cross: a literal
+subject is judged like a message, a wildcard is left out only if no message that matches it could cross. Subjects for
+loop detection and gateways are exempt.
 
-The JetStream API does not cross because both sides may have JetStream: `$JS.API` means the server that the client is
-connected to, and the other side is addressed by its domain, `$JS.<domain>.API`. Source: nats-server 2.15.1.
+The JetStream API does not cross because both sides may have JetStream: `$JS.API` is the API of the server that the
+client is connected to; the other side's has its domain in the name, `$JS.<domain>.API`. Source: nats-server 2.15.1.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,11 +21,13 @@ from headwater.wire.peer_documents import SubjectLists
 NEVER = (b"$JS.API.>", b"$KV.>", b"$OBJ.>")
 NEVER_OF_SYSTEM = (b"$JSC.>", b"$NRG.>")
 _EXEMPT = (b"$LDS.", b"_GR_.", b"$GR.")
-REMEMBERED = 1024  # subjects whose result is cached
+REMEMBERED = 1024  # subjects with a cached result
 
 
 class Crossing:
-    """One direction. Subjects in `denied` never cross; the others need each of `rules` (None: allows everything)."""
+    """The permissions for one direction. Subjects in `denied` never cross; the others must be allowed by each of
+    `rules` (None allows everything).
+    """
 
     def __init__(self, denied: Iterable[bytes], rules: Sequence[SubjectRules | None] = ()) -> None:
         self._denied = SubjectSet([*denied, *(each for rule in rules if rule for each in encoded(rule.deny))])
@@ -47,7 +49,7 @@ class Crossing:
         return known
 
     def lets(self, pattern: bytes) -> bool:
-        """Whether interest in `pattern` is worth announcing."""
+        """Whether to announce interest in `pattern`."""
         if is_literal(pattern):
             return self.has(pattern)
         if pattern.startswith(_EXEMPT):
@@ -56,7 +58,7 @@ class Crossing:
 
 
 def never(own_domain: str, *, system: bool) -> tuple[bytes, ...]:
-    """The subjects that never cross; `own_domain` (for the direction to the other side) adds our own domain's API."""
+    """The subjects that never cross; `own_domain`, for the direction to the other side, adds our own domain's API."""
     own = (f"$JS.{own_domain}.API.>".encode(),) if own_domain else ()
     return (*NEVER, *(NEVER_OF_SYSTEM if system else ()), *own)
 
@@ -77,7 +79,9 @@ def lists_of(rules: SubjectRules | None) -> SubjectLists | None:
 
 
 def without_queues(rules: SubjectRules | None) -> SubjectRules | None:
-    """Rules in which an entry for a queue group counts for its whole subject: a crossing message has no group yet."""
+    """Rules in which an allow entry for a queue group allows its whole subject, because a crossing message has no group
+    yet; deny entries for groups are left out.
+    """
     if rules is None:
         return None
     allow = None if rules.allow is None else tuple(dict.fromkeys(entry.split()[0] for entry in rules.allow))

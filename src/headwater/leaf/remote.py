@@ -1,15 +1,15 @@
-"""One hub that we dial: which of its addresses is next, and how long to wait first. Pure; randomness is passed in.
+"""One hub that we dial: chooses its next address, and the wait before it. Pure; randomness is passed in.
 
     urls of the configuration ─┐
-    leafnode_urls of its INFO ─┴▶ addresses ─ next() ─▶ dial ─┬─ joined          the wait is short again
-                                                              ├─ failed, lost     a second, and up to as much again
-                                                              └─ refused for a time  as long as the refusal demands
+    leafnode_urls of its INFO ─┴▶ addresses ─ next() ─▶ dial ─┬─ joined          resets the wait
+                                                              ├─ failed, lost     one to two seconds, growing
+                                                              └─ refused for a time  as long as the refusal requires
 
-The addresses that the hub announces replace those that it announced before, but never the configured ones: nats-server
-forgets those, and cannot reconnect when its hub advertises an unreachable address.
+The addresses that the hub announces replace those announced before, but never the configured ones: nats-server drops
+those, and cannot reconnect if its hub advertises an unreachable address.
 
-Waits grow by half each time, up to LONGEST, or to LONGEST_REFUSED while the hub refuses us: an operator has to fix that,
-and nats-server's retry every second floods two logs.
+Waits grow by half each time, up to LONGEST, or to LONGEST_REFUSED while the hub refuses us: an operator has to fix
+that, and nats-server's retry every second floods the logs at both ends.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from headwater.exchange.leaf_options import DEFAULT_PORT, WEBSOCKET_SCHEMES, Rem
 from headwater.net.address import bracketed, url_address
 
 LONGEST = 5.0  # seconds between two tries while the hub does not answer
-LONGEST_REFUSED = 30.0  # and while it refuses us
+LONGEST_REFUSED = 30.0  # seconds while the hub refuses us
 GROWTH = 1.5
 MOST_DISCOVERED = 64  # addresses that a hub may announce
 
 
 class Address(NamedTuple):
-    """An address of a hub. `path`: of its WebSocket endpoint."""
+    """An address of a hub. `path` precedes that of its WebSocket endpoint."""
 
     scheme: str
     host: str
@@ -45,7 +45,7 @@ class Address(NamedTuple):
 
     @property
     def is_secure(self) -> bool:
-        """Whether the URL asks for TLS."""
+        """Whether the URL requires TLS."""
         return self.scheme in ("tls", "wss")
 
 
@@ -59,11 +59,11 @@ def address_of(url: str) -> Address:
 
 
 class Remote:
-    """`interval`: seconds after which a lost hub is dialled again. `random()` gives a number in 0..1."""
+    """`interval`: seconds before a lost hub is dialled again. `random()` returns a number in 0..1."""
 
     def __init__(self, options: RemoteOptions, interval: float, random: Callable[[], float]) -> None:
         self.options = options
-        self.reason = "not dialled yet"  # why we are not joined; "" while we are
+        self.reason = "not dialled yet"  # why we are not joined; "" while we are joined
         self.connected_to = ""  # the address, for display
         self._interval = interval
         self._random = random
@@ -88,7 +88,9 @@ class Remote:
         return addresses[self._at]
 
     def announced(self, urls: tuple[str, ...], told_by: Address) -> None:
-        """Take the addresses that the hub at `told_by` announces for its cluster; they are dialled in the same way."""
+        """Use the addresses that the hub at `told_by` announces for its cluster, with the scheme and credentials of
+        `told_by`.
+        """
         if self.options.ignore_discovered_servers or told_by.is_websocket:
             return
         known = {(address.host, address.port) for address in self._configured}
@@ -119,7 +121,7 @@ class Remote:
 
     def failed(self, reason: str, *, refused: bool = False, stay_away: float | None = None) -> None:
         """The hub could not be reached, refused us (`refused`), or was lost."""
-        self._failures = self._failures + 1 if self.reason else 0  # the first try after a loss comes soon
+        self._failures = self._failures + 1 if self.reason else 0  # the first try after a loss is early
         self._refused = refused
         self._stay_away = stay_away
         self.reason, self.connected_to = reason, ""

@@ -1,4 +1,4 @@
-"""The leaf nodes of a broker: accepts spokes, dials hubs, joins each to an account, and announces interest to them.
+"""The leaf nodes of a broker: accepts spokes, dials hubs, joins each to an account, and announces interest to it.
 
     accept ─▶ INFO ─▶ CONNECT ─▶ handshake, gate ─▶ INFO ─┐
     dial   ─▶ INFO ─▶ CONNECT ─▶ INFO ───────────────────┴▶ joined ─▶ LS+ lines, messages
@@ -6,9 +6,11 @@
     a client publishes  ─▶ Router ─▶ LeafForwarding ─▶ frames
     a neighbour's frame ─▶ LeafConnection ─▶ Router, and the other neighbours
 
-A hub is dialled for ever. The reason for a failure is in the log, in the journal and, while it lasts, in /leafz.
+A hub is dialled until it answers. The reason for a failure is in the log, in the journal and, while it lasts, in
+/leafz.
 
-Decided elsewhere: what a document means (handshake), who may connect (exchange.auth), which address to dial (remote).
+Decided elsewhere: the verdicts on documents (handshake), who may connect (exchange.auth), which address to dial
+(remote).
 """
 
 import asyncio
@@ -57,9 +59,9 @@ logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
-LONGEST_PING_INTERVAL = 30.0  # as on routes, whatever the interval for clients: only PINGs detect a dead line
+LONGEST_PING_INTERVAL = 30.0  # as on routes, even if clients have a longer one: only PINGs detect a dead connection
 INFO_SECONDS = 2.0  # for the hub's second INFO
-SETTLE_SECONDS = 1.0  # for a neighbour to read pending output before the end
+SETTLE_SECONDS = 1.0  # for a neighbour to read pending output before we close
 _NONCE_BYTES = 11
 
 
@@ -67,16 +69,16 @@ class LeafObserver(Protocol):
     """Records joins and losses; called in the event loop, and must not block."""
 
     def leaf_joined(self, leaf: LeafConnection) -> None:
-        """A neighbour has joined an account."""
+        """A neighbour has joined its account."""
 
     def leaf_left(self, leaf: LeafConnection) -> None:
         """A neighbour is gone; its counters are final."""
 
 
 class LeafNodes:
-    """`info`: our INFO for neighbours; its `cluster` keeps a spoke from joining itself. `domain`: of the JetStream here,
-    "" for none. `gate` and `make_link`: of the listener. `stores(account)`: whether the account has JetStream.
-    `ask` asks a callout service about a spoke, for `seconds_to_ask`.
+    """`info`: our INFO for neighbours; its `cluster` keeps a spoke from joining itself. `gate` and `make_link`: those
+    of the listener. `stores(account)`: whether the account has JetStream. `ask` sends a spoke's credentials to a
+    callout service, which has `seconds_to_ask`.
     """
 
     def __init__(
@@ -172,8 +174,9 @@ class LeafNodes:
             self._start_dial(remote)
 
     async def withdraw(self) -> None:
-        """Make no more connections, and withdraw our interest: on return, everything the neighbours had sent has arrived.
-        Local messages are still forwarded. A neighbour that does not answer within SETTLE_SECONDS is not waited for."""
+        """Stop making connections, and withdraw our interest: on return, everything that the neighbours sent before has
+        arrived. Local messages are still forwarded. A neighbour has SETTLE_SECONDS to answer.
+        """
         if self.stopping:
             return
         self.stopping = True
@@ -235,11 +238,11 @@ class LeafNodes:
         return [subject for subject, _ in neighbour.wants] if neighbour is not None else []
 
     def spaces(self) -> list[tuple[str, LeafSpace]]:
-        """Every account's part, by its name."""
+        """The space of every account, with its name."""
         return list(self._spaces.items())
 
     def space(self, account: str) -> LeafSpace:
-        """One account's part. Raises KeyError for an account that no neighbour has ever joined."""
+        """The space of one account. Raises KeyError for an account that no neighbour has ever joined."""
         return self._spaces[account]
 
     # ── connections come and go ──
@@ -269,7 +272,7 @@ class LeafNodes:
         leaf.send(encode_leaf_info(info.replace(nonce=leaf.nonce)))
 
     def lost(self, leaf: LeafConnection, error: Exception | None) -> None:
-        """A connection is gone, and with it the interest of its other end."""
+        """A connection is gone: remove its neighbour's interest."""
         self._leafs.pop(leaf.number, None)
         self._next_ping.pop(leaf.number, None)
         self._deadlines.pop(leaf.number, None)
@@ -301,7 +304,7 @@ class LeafNodes:
         self.journal.note("leafnode_lost", name=leaf.name, account=account.name, address=_peer(leaf), reason=reason)
 
     def _not_joined(self, remote: Remote, where: str, reason: str) -> None:
-        """Record that a hub is not joined: the journal logs the first failure, but not every try."""
+        """Record that a hub is not joined. The journal logs the first failure, not every try."""
         self.journal.note("leafnode_not_joined", account=remote.options.account, address=where, reason=reason)
 
     def hold(self, leaf: LeafConnection, congested: list[Outlet]) -> None:
@@ -322,7 +325,7 @@ class LeafNodes:
     # ── documents ──
 
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
-        """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
+        """Handle CONNECT. True if the verdict arrives later: nothing more may be parsed until then."""
         return self.accepting.on_connect(leaf, json)
 
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
@@ -381,7 +384,7 @@ class LeafNodes:
         self._changed.set()
 
     def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None:
-        """Announce our interest to a neighbour again; or only the difference, after a change of permissions."""
+        """Announce all interest to a neighbour again or, after a change of permissions, only the difference."""
         if leaf.neighbour is None or leaf.account is None or self.stopping:
             return
         interest = self._spaces[leaf.account.name].interest
@@ -402,7 +405,7 @@ class LeafNodes:
             leaf.send(error_texts.encode_error(handshake.INVALID_SUBSCRIPTION))
             return
         if weight and leaf.remote is None and is_literal(subject) and not target.sends.has(subject):
-            if not subject.startswith((b"$JS.", b"$KV.", b"$OBJ.")):  # those are kept back without an error
+            if not subject.startswith((b"$JS.", b"$KV.", b"$OBJ.")):  # those are withheld without an error
                 text = error_texts.subscribe_permission(subject.decode("utf-8", "surrogateescape"))
                 self.journal.note("subscription_refused", account=account.name, subject=subject, address=_peer(leaf))
                 leaf.close(text)
@@ -414,7 +417,7 @@ class LeafNodes:
             space.account.router.awaited.heard(subject)
 
     def publish_refused(self, leaf: LeafConnection, subject: bytes) -> None:
-        """A spoke has published to a denied subject: it gets an error, and has to reconnect."""
+        """A spoke has published to a denied subject: send it an error, and close its connection."""
         if leaf.end_reason:
             return
         account = leaf.account.name if leaf.account is not None else ""
@@ -428,7 +431,9 @@ class LeafNodes:
             leaf.close("", text)
 
     def _tell(self, space: LeafSpace, lines: Iterable[Line]) -> None:
-        """Send interest lines, with the answer to the client or before: once it has its PONG, they are on their way."""
+        """Send interest lines, in the same write as the answer to the client or earlier: once it has its PONG, they
+        have been sent.
+        """
         if self.stopping:
             return
         outlets = {leaf.neighbour: leaf.outlet for leaf in self._leafs.values() if leaf.joined} if lines else {}

@@ -1,7 +1,7 @@
-"""One account and its leaf nodes: its router, the local interest, and that of the neighbours.
+"""One account and its leaf nodes: the account's router, the local interest, and that of the neighbours.
 
-It is created for the first neighbour that joins the account, or for a hub that is dialled for it. Interest in the server's
-own subjects (`$SYS.`) is not announced, except for the system account.
+It is created when the first neighbour joins the account, or for a hub that is dialled for it. Interest in the server's
+own subjects (`$SYS.`) is announced only for the system account.
 """
 
 import os
@@ -33,7 +33,8 @@ class LeafSpace:
         self._tell = tell
         self._announced: set[Subscription] = set()
         self._mapped: list[bytes] = []
-        # Counts of closed connections: messages that might not cross, either way, and those for groups without members.
+        # Counts of closed connections: messages that were not allowed to cross, either way, and messages for groups
+        # without members.
         self.refused = 0
         self.missed = 0
         self._kept_back = 0
@@ -50,7 +51,7 @@ class LeafSpace:
             self._tell(self, self.interest.remove(source, b""))
 
     def kept_back(self) -> int:
-        """Messages that might not cross to a neighbour."""
+        """Messages that were not allowed to cross to a neighbour."""
         return self._kept_back + sum(target.kept_back for target in self.forwarding.targets.values())
 
     def count_lost(self, target: LeafTarget | None, refused: int, missed: int) -> None:
@@ -77,7 +78,7 @@ class LeafSpace:
     # ── neighbours ──
 
     def want(self, neighbour: "Neighbour", subject: bytes, queue: bytes, weight: int) -> None:
-        """A neighbour's interest is now `weight`: announce that to the others and, of a spoke, to peers in our cluster."""
+        """A neighbour's interest is now `weight`: announce it to the others and, for a spoke, to peers in our cluster."""
         before = neighbour.wants.get((subject, queue), 0)
         self._tell(self, self.interest.want(neighbour, subject, queue, weight))
         self._tell_peers(neighbour, subject, queue, neighbour.wants.get((subject, queue), 0) - before)
@@ -96,7 +97,7 @@ class LeafSpace:
         junction.leafs_want(neighbour.origin, subject, queue, change)
 
     def _concerns_peers(self, neighbour: "Neighbour", subject: bytes) -> bool:
-        """Whether interest is worth telling: not that in the server itself, nor in what may not cross."""
+        """Whether to announce interest to peers: not in the server's own subjects, nor in subjects that may not cross."""
         if subject.startswith(b"$SYS.") and not self.account.is_system:
             return False
         return neighbour.sends is None or neighbour.sends.lets(subject)
@@ -104,7 +105,7 @@ class LeafSpace:
     # ── peers in our cluster ──
 
     def leafs_wanted(self) -> list[tuple[bytes, bytes, bytes, int]]:
-        """What the spokes want so far: origin, subject, queue, members."""
+        """The current interest of the spokes: origin, subject, queue, members."""
         return [
             (each.origin, subject, queue, weight)
             for each, subject, queue, weight in self.interest.of_spokes()
@@ -112,10 +113,10 @@ class LeafSpace:
         ]
 
     def peer_wants(self, peer: "Outlet", origin: bytes, subject: bytes, queue: bytes, weight: int) -> None:
-        """A peer's interest, or that of its spokes of the cluster `origin`, is now `weight`."""
+        """A peer's interest, or that of its spokes in the cluster `origin`, is now `weight`."""
         if not subject.startswith(b"$SYS.") or self.account.is_system:
             self._tell(self, self.interest.peer_wants(peer, origin, subject, queue, weight))
 
     def peer_left(self, peer: "Outlet") -> None:
-        """A peer is gone."""
+        """A peer is gone: remove its interest."""
         self._tell(self, self.interest.peer_left(peer))
