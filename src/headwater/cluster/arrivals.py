@@ -1,10 +1,11 @@
-"""Delivers a peer's messages: to plain subscriptions here, and to one local member of each queue group its frame names.
+"""Delivers a peer's messages to local plain subscriptions, and to one local member of each queue group that the frame
+names.
 
-Where this broker has leaf nodes, they get the messages too (`exchange.junction`).
+This broker's leaf nodes get the messages too (`exchange.junction`).
 
-When the last local member of a group has just left (`departed`), its message is passed on to a member at a peer, once. A
-frame that was already passed on goes to that group alone, and is dropped when the group has no member here either, so
-messages never bounce between brokers whose interest is out of date. Messages that cannot be passed on are counted.
+If the last local member of a group has just left (`departed`), its message is passed on to a member at a peer, once. A
+frame that was already passed on goes to that group alone, and is dropped if the group has no member here either, so
+messages do not bounce between brokers with stale interest. Messages that cannot be passed on are counted.
 """
 
 import cython
@@ -31,7 +32,7 @@ from headwater.cluster.frames import PASSED_ON
 
 class Arrivals:
     """The arrivals of one account. `departed(queue)`: whether a member of that group has left this broker recently.
-    `queue_of(token)`: the group whose local member has, or had, that token in v1.
+    `queue_of(token)`: the group of the local member that has, or recently had, that v1 token.
     """
 
     def __init__(
@@ -47,7 +48,8 @@ class Arrivals:
         self._forwarding = forwarding
         self._departed = departed
         self._queue_of = queue_of
-        # Cache: the last Match, its list of groups (all with members here) and their combined match. Most messages hit it.
+        # Cache of the last Match, its list of groups (all with local members) and their combined match. Most messages
+        # hit it.
         self._match: Match | None = None
         self._queues: list[bytes] = []
         self._served: Match | None = None
@@ -77,7 +79,7 @@ class Arrivals:
         return self._route(match, message)
 
     def deliver_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
-        """`deliver` for `count` messages with the same line, each `stride` bytes behind the one before."""
+        """`deliver` for `count` messages with the same line, `stride` bytes apart."""
         match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
         if self._takes_all(match, message) and not self._for_leafs(message):
             count -= self._route_run(match.serving(message.queues, True), message, stride, count)
@@ -90,7 +92,7 @@ class Arrivals:
     def deliver_to_member(
         self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
     ) -> cython.int:
-        """v1: like `deliver_run`, for messages to a queue group member, which their token names."""
+        """v1: like `deliver_run`, for messages whose token names a queue group member."""
         token: bytes = message.token
         queue: bytes | None = self._queue_of(token)
         passed_on: cython.bint = False
@@ -116,7 +118,7 @@ class Arrivals:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """Route messages while `match` stays valid; returns how many. `message` is then at the first one left."""
+        """Route messages while `match` stays valid; returns their number. `message` is then at the first one left."""
         done: cython.Py_ssize_t = 0
         if count > 1 and match.separate and message.reply == message.reply_end:
             self.router.route_run_here(None, match, message, stride, count)
@@ -133,7 +135,7 @@ class Arrivals:
         return junction is not None and junction.leafs.has_interest(message.subject_bytes())
 
     def _takes_all(self, match: Match, message: RouteMessage) -> cython.bint:
-        """Whether every group that the frame names has a member here, and the frame was not passed on."""
+        """Whether every group that the frame names has a local member, and the frame was not passed on."""
         queue: bytes
         if _is_passed_on(message):
             return False
@@ -143,7 +145,7 @@ class Arrivals:
         return True
 
     def deliver_to_queue(self, message: RouteMessage, queue: bytes, passed_on: cython.bint) -> cython.int:
-        """Deliver to one member of `queue` and to no other receiver. The subject is matched again: a token is only text."""
+        """Deliver to one member of `queue` only. The subject is matched again, because a token proves nothing."""
         match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
         if queue in match.queues:
             return self._route(match.serving([queue], False), message)

@@ -1,4 +1,4 @@
-"""Connections to other brokers: accepts them on the route port, and dials the addresses that the mesh asks for.
+"""Connections to other brokers: accepts them on the route port, and dials the addresses that the mesh requests.
 
 Both kinds become a `Route`, made by `make_route`. TLS on routes starts before any other byte, and each side must present a
 certificate.
@@ -30,7 +30,7 @@ DIAL_SECONDS = 1.0
 
 
 class Connections:
-    """`make_route(url)` returns the owner of a new connection; `url` is empty for an accepted one. `dial_failed(url)` is
+    """`make_route(url)` returns the owner of a new connection; `url` is "" for an accepted one. `dial_failed(url)` is
     called when an address cannot be reached. `port`: the route port, once `bind` has bound it.
     """
 
@@ -74,7 +74,7 @@ class Connections:
         self.port = self.listener.port
 
     def open(self) -> None:
-        """Start accepting. Raises EnvironmentProblem when another process has started to listen there meanwhile."""
+        """Start accepting. Raises EnvironmentProblem if another process has started to listen there meanwhile."""
         if self.listener is not None:
             self.listener.open()
 
@@ -107,7 +107,7 @@ class Connections:
         self._timers.add(timer)
 
     def dial(self, url: str) -> None:
-        """Connect to the broker at `url`, in a task of its own."""
+        """Connect to the broker at `url`, in a new task."""
         if not self._stopping:
             task = self._loop.create_task(self._dial(url))
             self._tasks.add(task)

@@ -1,16 +1,16 @@
-"""Forwards local messages across routes: which peers get a message, and in which frames.
+"""Forwards local messages across routes: decides which peers get a message, and in which frames.
 
-One `Forwarding` per account. Messages from a route go to `arrivals`, never here, so no message makes a second hop.
+One `Forwarding` per account. Messages from a route go to `arrivals`, not here, so no message makes a second hop.
 
     from a client here      every plain subscription here; one frame to each peer with plain interest; per queue group one
                             member of the whole cluster, each with the same chance
-    to an inbox             the same for a JetStream delivery, whose subject differs from the one it is routed by
+    to an inbox             the same for a JetStream delivery, which shows another subject than the inbox
     passed on               a message of a peer for a member that has left here: one member at another peer, once
 
-    of a leaf node          `spread`: as from a client, in frames that name the leaf node's cluster
+    from a leaf node        `spread`: as from a client, in frames that name the leaf node's cluster
 
-A group with no member in the cluster may have some at leaf nodes behind peers (`PeerInterest.behind`): one of those gets the
-message. Where this broker has leaf nodes too, `exchange.junction` decides between those and ours.
+A group without members in the cluster may have some at leaf nodes behind peers (`PeerInterest.behind`): one of those
+gets the message. If this broker has leaf nodes too, `exchange.junction` decides between those and ours.
 
 One v2 frame carries the plain copy and the chosen groups; in v1 the plain copy and each chosen group member need a frame
 each, and the protocol has no headers: they are dropped and counted.
@@ -52,7 +52,7 @@ class Forwarding(PeerInterest):
         self.headers_dropped = 0
         self._chance = Xorshift(seed)
         self._addressed = AddressedMessage()
-        self._inbox = b""  # the last inbox, and below the peers that want it: most of the next messages go there too
+        self._inbox = b""  # the last inbox, whose Match follows: most of the next messages have the same
         self._inbox_match = self.interest.match(b"")
 
     def _goes_out(self, message: MessageView) -> cython.bint:
@@ -60,7 +60,7 @@ class Forwarding(PeerInterest):
         return self.withheld is None or not self.withheld.has(message.subject_bytes())
 
     def _plan(self, remote: Match) -> Plan:
-        """The plan for this Match: made once, and stored in the Match."""
+        """The plan for this Match, made once and stored in it."""
         plan: Plan = cython.cast(Plan, remote.plan)
         if plan is None:
             plan = Plan(remote, self.targets, self.origins)
@@ -83,7 +83,7 @@ class Forwarding(PeerInterest):
         return frames + router.route_here(publisher, match, True, message, elsewhere, False)
 
     def route_under(self, router: Router, inbox: bytes, match: Match, message: MessageView) -> cython.int:
-        """Route a message to `inbox` that shows another subject; peers get it in the form of `shown_subject`."""
+        """Route a message that shows another subject to `inbox`; peers get it in the form of `shown_subject`."""
         remote: Match = self._inbox_match
         if inbox != self._inbox or remote.generation != self.interest.generation:
             remote = self._inbox_match = self.interest.match(inbox)
@@ -109,7 +109,9 @@ class Forwarding(PeerInterest):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """Route a run. Returns local receivers plus peers. Where there is no choice, each peer gets it in one copy."""
+        """Route a run. Returns local receivers plus peers. If no group has to be chosen for, each peer gets it in one
+        copy.
+        """
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         receivers: cython.int = 0
         plan: Plan
@@ -154,7 +156,7 @@ class Forwarding(PeerInterest):
         return frames
 
     def _send(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
-        """Send the message to all peers that want it; returns the number of frames, and sets `_elsewhere`."""
+        """Send the message to all peers with interest; returns the number of frames, and sets `elsewhere`."""
         frames: cython.int = 0
         frame: Frame
         target: Target
@@ -184,8 +186,9 @@ class Forwarding(PeerInterest):
         return frames
 
     def _choose(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
-        """Choose one member of the cluster per group. A chosen remote member is noted at its peer, and gets a frame right
-        away if the peer gets no other; returns the number of those frames."""
+        """Choose one member of the cluster per group. A chosen remote member is noted at its peer; a peer that gets no
+        other frame gets one now. Returns the number of those frames.
+        """
         frames: cython.int = 0
         picked: cython.Py_ssize_t
         choice: Choice
@@ -210,7 +213,9 @@ class Forwarding(PeerInterest):
         return frames
 
     def _pick(self, match: Match, choice: Choice) -> cython.Py_ssize_t:
-        """The index of the chosen member of a group; -1: one here. Notes groups that have members here, too."""
+        """The index of the chosen member of a group; -1 for a local one. Adds a group with local members to
+        `elsewhere`.
+        """
         here: cython.Py_ssize_t = 0
         if match.groups and choice.queue in match.queues:
             here = len(match.groups[match.queues.index(choice.queue)])
@@ -235,7 +240,7 @@ class Forwarding(PeerInterest):
         return len(self._behind(queue, origin, message))
 
     def _behind(self, queue: bytes, origin: bytes, message: MessageView) -> list[Subscription]:
-        """The members of a group at leaf nodes behind peers, but not at those of the cluster `origin`."""
+        """The members of a group at leaf nodes behind peers, except those in the cluster `origin`."""
         found: Match = self.behind.find(message.buffer, message.subject, message.subject_end)
         if queue not in found.queues:
             return []
@@ -334,8 +339,9 @@ class Forwarding(PeerInterest):
         return frames
 
     def _send_listed(self, router: Router, origin: bytes, target: Target, message: MessageView) -> cython.int:
-        """Send a v2 frame for plain interest and the groups noted at the peer. `origin`: the cluster of the leaf node that
-        the message came from, or b""."""
+        """Send a v2 frame for plain interest and the groups noted at the peer. `origin`: the cluster of the leaf node
+        that sent the message, or b"".
+        """
         if message.trace is not None:
             traced = message.trace.to_peer(target.outlet, ROUTE, message)
             if traced is None:
@@ -357,7 +363,7 @@ class Forwarding(PeerInterest):
         passed_on: cython.bint,
         message: MessageView,
     ) -> cython.int:
-        """Send a v1 frame, and end its subscription when that reaches its limit."""
+        """Send a v1 frame, and end its subscription if that reaches its limit."""
         if message.trace is not None and message.trace.to_peer(target.outlet, ROUTE, message) is None:
             return 0
         self.headers_dropped += target.write_token(subscription, passed_on, message)
@@ -376,10 +382,11 @@ class Forwarding(PeerInterest):
     # ── passed on ──
 
     def pass_on(self, router: Router, message: MessageView, queue: bytes) -> cython.bint:
-        """Forward a peer's message for a group without members here to a member elsewhere; False when there is none.
+        """Forward a peer's message for a group without local members to a member elsewhere; False if there is none.
 
-        The mark is the group's name written twice in v2, and a token ending in `:2` in v1; nats-server ignores both. It
-        delivers every v2 frame to its plain subscriptions too, so it is not chosen when it has any: they got the message.
+        The mark is the group's name written twice in v2, and a token that ends in `:2` in v1; nats-server ignores both.
+        It delivers every v2 frame to its plain subscriptions too, so it is not chosen if it has any: they already got
+        the message.
         """
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         if queue not in remote.queues or not self._goes_out(message):

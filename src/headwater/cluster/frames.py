@@ -1,13 +1,13 @@
 """Writes frames for one peer, in its dialect, into its output buffer.
 
-    v2   RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes, where there are headers
-         RMSG <account> <subject> | <queue>... <size>␍␊          for one member each of these groups, too
+    v2   RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes for messages with headers
+         RMSG <account> <subject> | <queue>... <size>␍␊          also for one member of each of these groups
          RMSG <account> <subject> + <reply> <queue>... <size>␍␊
-         LMSG <origin> <account> <subject> …                     of a leaf node of the cluster `origin`; always two sizes
+         LMSG <origin> <account> <subject> …                     from a leaf node in the cluster `origin`; always two sizes
     v1   MSG <subject> <token> [reply] <size>␍␊               for plain interest; and for each chosen member of a group
 
-v1 has no headers, and a v2 peer may not support them: they are left out then, and the return value says so. The shown
-subject of a JetStream delivery (`shown_subject`) is not sent to a gnatsd either, which could not parse it.
+v1 has no headers, and a v2 peer may not support them: they are then left out, and the return value counts them. The
+shown subject of a JetStream delivery (`shown_subject`) is not sent to a gnatsd, which could not parse it.
 """
 
 import cython
@@ -23,11 +23,13 @@ else:
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.message_view import MessageView
 
-PASSED_ON: bytes = b":2"  # behind a token of v1: the message has been passed on once
+PASSED_ON: bytes = b":2"  # suffix of a v1 token: the message has been passed on once
 
 
 class Target(PeerFrames):
-    """A peer as a receiver of frames. `ours`: it is a Headwater broker; `knows_leafs`: it reads `write_from`'s frames."""
+    """A peer as a receiver of frames. `ours`: it is a Headwater broker; `knows_leafs`: it understands the frames of
+    `write_from`.
+    """
 
     def __init__(self, outlet: Outlet, in_v1: bool, account: bytes, ours: bool, knows_leafs: bool = False) -> None:
         PeerFrames.__init__(self, outlet, b"RMSG " + account + b" ", b"HMSG " + account + b" ")
@@ -37,7 +39,7 @@ class Target(PeerFrames):
         self._account = account
 
     def write_from(self, origin: bytes, listed: bytes, message: MessageView) -> cython.int:
-        """`write` for a message of a leaf node of the cluster `origin`."""
+        """`write` for a message from a leaf node in the cluster `origin`."""
         output: OutputBuffer = self.outlet.output
         buffer: bytearray = message.buffer
         replies: cython.bint = message.reply_end > message.reply
@@ -62,7 +64,7 @@ class Target(PeerFrames):
     def write_run_from(
         self, origin: bytes, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """`write_run` for messages of a leaf node, without a reply and for no group."""
+        """`write_run` for messages from a leaf node, without reply and queue groups."""
         left_out: cython.Py_ssize_t = 0
         bare: cython.bint = message.headers == message.payload
         if not bare and not self.outlet.headers:
@@ -77,7 +79,7 @@ class Target(PeerFrames):
         return 0
 
     def write_token(self, subscription: Subscription, passed_on: cython.bint, message: MessageView) -> cython.int:
-        """Write a MSG with the token of one subscription. Returns 1 when headers were left out."""
+        """Write a MSG with the token of one subscription. Returns 1 if headers were left out."""
         output: OutputBuffer = self.outlet.output
         buffer: bytearray = message.buffer
         end: cython.Py_ssize_t = message.end + 2
@@ -105,13 +107,15 @@ class Frame:
         self.listed = listed
 
     def write(self, message: MessageView) -> cython.int:
-        """Write one message. Returns 1 when headers were left out."""
+        """Write one message. Returns 1 if headers were left out."""
         if self.subscription is None:
             return self.target.write(self.listed, message)
         return self.target.write_token(self.subscription, False, message)
 
     def write_run(self, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Write `count` messages with the same line, `stride` bytes apart. Returns how many header blocks were left out."""
+        """Write `count` messages with the same line, `stride` bytes apart. Returns the number of header blocks left
+        out.
+        """
         target: Target = self.target
         if self.subscription is None:
             return target.write_run(self.listed, message, stride, count)

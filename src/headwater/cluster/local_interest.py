@@ -1,19 +1,19 @@
-"""The interest of local clients, as announced to peers. Pure: changes go in, protocol lines come out.
+"""The interest of local clients, as announced to peers. Pure: takes changes, and returns protocol lines.
 
 v2 announces counts: one line for the first subscription to a subject and one for the end of the last, and for a queue
-group a line at every change of its member count. v1 has a line for every subscription, with a token of its own:
+group a line at every change of its member count. v1 has a line for every subscription, each with its own token:
 
     RSID:<number>:1     QRSID:<number>:1 for a member of a queue group
 
 The protocol document builds the token from the client's number and sid, which peers split wrongly when the sid contains a
 colon; our tokens use a number that is never reused.
 
-Ended queue subscriptions are remembered for a while (`forget_departed` removes them, in two steps): messages to them may
-still be in flight, and have to reach another member.
+Ended queue subscriptions are kept for a while (`forget_departed` removes them, in two steps): messages to them may
+still be in flight, and must reach another member.
 
-Interest of our leaf nodes is announced with the name of their cluster (LS+), to peers that know of it; v1 does not.
+Interest of our leaf nodes is announced with the name of their cluster (LS+), to peers that support it; v1 does not.
 
-Subjects below `_SYS.` belong to the server and are never announced; nor is what `imports` does not allow.
+Subjects below `_SYS.` belong to the server and are never announced, nor are subjects that `imports` does not allow.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,11 +30,11 @@ from headwater.wire.route_lines import (
 
 
 class News(NamedTuple):
-    """One change in both dialects; empty where a dialect does not announce it."""
+    """One change in both dialects; b"" if a dialect does not announce it."""
 
     v1: bytes
     v2: bytes
-    leaf: bytes = b""  # v2's, for peers that know of leaf nodes
+    leaf: bytes = b""  # v2, for peers that support leaf nodes
 
 
 NOTHING = News(b"", b"")
@@ -94,7 +94,9 @@ class LocalInterest:
         return News(unsubscribe_v1(token), line)
 
     def add_of_leafs(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> News:
-        """So many more or fewer leaf nodes of the cluster `origin`, or members behind them, have interest."""
+        """Change the number of leaf nodes in the cluster `origin`, or of queue group members behind them, with this
+        interest.
+        """
         if subject.startswith(b"_SYS.") or not self._imports(subject):
             return NOTHING
         key = (origin, subject, queue)
@@ -115,7 +117,7 @@ class LocalInterest:
         return queue in self._departed.queues or queue in self._departed_before.queues
 
     def forget_departed(self) -> None:
-        """Forget members that left before the previous call; call this periodically."""
+        """Remove members that left before the previous call; call this periodically."""
         self._departed_before, self._departed = self._departed, _Departed()
 
     def all_v1(self) -> Iterator[bytes]:

@@ -1,12 +1,14 @@
-"""Decides the full mesh: which brokers to dial and admit, which of two connections to keep, what to gossip. Pure.
+"""Membership of the full mesh: decides which brokers to dial and admit, which of two connections to keep, and what to
+gossip. Pure.
 
-Events go in (a connection was accepted or made, INFO, CONNECT, -ERR, a loss), actions come out (send, close, dial,
-registered, lost, tell clients); `service.py` does them. Connections ("links") are numbers given by the caller.
+Methods take events (a connection was accepted or made, INFO, CONNECT, -ERR, a loss) and return actions (send, close,
+dial, registered, lost, tell clients), which `service.py` performs. Connections ("links") are numbers chosen by the
+caller.
 
     accepted ─▶ we send INFO ─▶ CONNECT ─▶ INFO ─▶ registered          an accepted peer authenticates itself
     dialled  ─▶ INFO ─▶ we send CONNECT, INFO ─▶ registered            a dialled peer has sent its INFO already
 
-Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-server 2.15.1 do:
+Rules, from the cluster protocol document and the behaviour of gnatsd 1.4.1 and nats-server 2.15.1:
 
 * A peer is registered once both documents have been read; its interest counts from then on, and ends with its link.
 * Registering a peer announces it to every other peer (gossip), which is how one seed address grows into a full mesh.
@@ -17,7 +19,7 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
   the link that the smaller id dialled; real servers retry, which takes a second.
 * A link to ourselves, to a peer with our name or to another cluster is closed; a generated cluster name gives way. A
   configured route that leads to ourselves (all nodes have one list of names) is tried again every LONGEST_RETRY only.
-* No -ERR is ever sent as a mere warning: a real peer closes the route at any -ERR.
+* An -ERR is never sent as a mere warning: a real peer closes the route at any -ERR.
 * We wait at least a second plus jitter before redialling an address, whatever closed the connection. A configured route
   that has never answered is retried sooner at first, so that brokers that start together need not wait for each other.
 """
@@ -42,8 +44,8 @@ Protocol = Literal["v1", "v2", "auto"]
 Dialect = Literal["v1", "v2"]
 
 FIRST_RETRY = 0.01  # seconds before a configured route that did not answer is retried; grows to RETRY_SECONDS
-FIRST_GROWTH = 1.5  # brokers that start together then wait at most half as long again as the slowest takes to start
-RETRY_SECONDS = 1.0  # between two tries of one address, as gnatsd and nats-server do
+FIRST_GROWTH = 1.5  # brokers that start together then need at most 1.5 times as long as the slowest takes to start
+RETRY_SECONDS = 1.0  # between two tries of one address, as in gnatsd and nats-server
 LONGEST_RETRY = 30.0  # upper bound of the delay where it doubles
 LOST_TRIES = (
     24  # 1, 2, 4, 8, 16 and then 30 seconds apart: ten minutes, until a peer that gossip brought counts as gone
@@ -66,7 +68,7 @@ class Send(NamedTuple):
 
 
 class Close(NamedTuple):
-    """Flush, then close. `hold`: seconds to wait before closing, so that an eager peer cannot flood us with dials."""
+    """Flush, then close. `hold`: seconds to wait before closing, so that a peer that redials at once cannot flood us."""
 
     link: int
     reason: str
@@ -93,7 +95,7 @@ class Repeat(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """`peer` has left the cluster: forget its interest."""
+    """`peer` has left the cluster: remove its interest."""
 
     peer: "Peer"
 
@@ -119,14 +121,14 @@ class Peer(Record, frozen=False):
     connect_urls: tuple[str, ...]
     ws_connect_urls: tuple[str, ...] = ()
     configured: str = ""
-    ours: bool = False  # it is a Headwater broker too
-    knows_leafs: bool = False  # it reads what is announced for leaf nodes
+    ours: bool = False  # it is also a Headwater broker
+    knows_leafs: bool = False  # it understands announcements for leaf nodes
     leafnode_urls: tuple[str, ...] = ()
     traces: bool = False  # it continues the traces of messages
     dialled: bool = False
     leaving: bool = False  # lame duck
-    imports: SubjectLists | None = None  # the subscriptions of its clients that it announces to us
-    exports: SubjectLists | None = None  # the subscriptions of ours that it accepts
+    imports: SubjectLists | None = None  # its clients' subscriptions that it announces to us
+    exports: SubjectLists | None = None  # our subscriptions that it accepts
 
     @property
     def is_open_to_clients(self) -> bool:
@@ -151,13 +153,13 @@ class _Target(Record, frozen=False):
     tries_left: int | None
     wait: float = RETRY_SECONDS
     first_wait: float = FIRST_RETRY  # for a configured route that has never answered
-    busy: bool = False  # being dialled, or waiting to be
-    lost: bool = False  # it was a peer
-    ourselves: bool = False  # it led here when it was dialled last
+    busy: bool = False  # being dialled, or scheduled to be
+    lost: bool = False  # it was a peer, and was lost
+    ourselves: bool = False  # its last dial led to this broker
 
 
 class MeshOptions(Record, secret=("routes", "password")):
-    """This broker's place in its cluster. `info`: its own INFO, client URLs included.
+    """This broker's settings in its cluster. `info`: its own INFO, client URLs included.
 
     `user`, `password`: the credentials peers must send; we send them to addresses learned by gossip.
     `name_is_dynamic`: no cluster name is configured here, and the first configured one among the peers is adopted.
@@ -171,7 +173,7 @@ class MeshOptions(Record, secret=("routes", "password")):
     name_is_dynamic: bool = False
     connect_retries: int = 0
     connect_backoff: bool = False
-    advertise: bool = True  # whether clients are given the addresses of this broker and its peers
+    advertise: bool = True  # whether the addresses of this broker and its peers are announced to clients
     tls_required: bool = False
 
 
@@ -183,7 +185,7 @@ class Mesh:
         self.info = options.info
         self.dynamic = options.name_is_dynamic
         self.peers: dict[str, Peer] = {}
-        self._said: dict[bool, bytes] = {}  # our encoded INFO, by whether it is v2's
+        self._said: dict[bool, bytes] = {}  # our encoded INFO; True for v2
         self._links: dict[int, _Link] = {}
         self._targets: dict[str, _Target] = {}
         self._jitter = jitter
@@ -196,16 +198,16 @@ class Mesh:
         return self._advertised(peer.connect_urls for peer in self.peers.values() if not peer.leaving)
 
     def websocket_urls(self) -> tuple[str, ...]:
-        """The same for clients that use WebSocket."""
+        """As `client_urls`, for clients that use WebSocket."""
         return self._advertised(peer.ws_connect_urls for peer in self.peers.values() if not peer.leaving)
 
     def leafnode_urls(self) -> tuple[str, ...]:
-        """Where leaf nodes reach the other members, in a stable order."""
+        """The other members' addresses for leaf nodes, in a stable order."""
         found = (peer.leafnode_urls for peer in self.peers.values() if not peer.leaving)
         return tuple(dict.fromkeys(url for urls in found for url in urls))
 
     def offer_leafnodes(self, urls: tuple[str, ...]) -> None:
-        """Where leaf nodes reach this broker: it is in the INFO for peers that join from now on."""
+        """Put our addresses for leaf nodes into the INFO for peers that join from now on."""
         self.info.leafnode_urls = urls
         self._said.clear()
 
@@ -213,7 +215,7 @@ class Mesh:
         return tuple(dict.fromkeys(url for urls in found for url in urls)) if self.options.advertise else ()
 
     def unreached(self) -> list[str]:
-        """The configured routes that lead to no peer now, as `host:port`; one that leads to ourselves is not among them."""
+        """The configured routes that lead to no peer now, as `host:port`, except one that leads to ourselves."""
         return [
             shown_address(url)
             for url, target in self._targets.items()
@@ -264,8 +266,8 @@ class Mesh:
         return target is not None and not self._is_reached(url, target)
 
     def on_connect(self, link: int, connect: RouteConnect, known: bool | None = None) -> list[Action]:
-        """CONNECT: the dialling peer names and authenticates itself. `known`: the verdict on its password, if the caller has
-        one already.
+        """CONNECT: the dialling peer sends its name and credentials. `known`: the verdict on its password, if the
+        caller already has one.
         """
         state = self._links.get(link)
         if state is None or state.finished:
@@ -315,14 +317,14 @@ class Mesh:
         return actions + self._register(state, info, dialect)
 
     def on_other(self, link: int) -> list[Action]:
-        """Any other op before the peer is registered: refused when its CONNECT is missing."""
+        """Any other op before the peer is registered: refused if its CONNECT is missing."""
         state = self._links.get(link)
         if state is None or state.finished or state.dialled or state.connect is not None:
             return []
         return self._refuse(state, AUTHORIZATION)
 
     def on_error(self, link: int, text: str) -> list[Action]:
-        """-ERR: the peer has closed the route, or will."""
+        """-ERR: the peer has closed the route, or is about to."""
         state = self._links.get(link)
         return self._close(state, f"the peer says {text!r}") if state is not None else []
 
@@ -350,7 +352,7 @@ class Mesh:
     # parts
 
     def _own_info(self, in_v2: bool) -> bytes:
-        """Our INFO, encoded once. v1's has no field of v2 in it, so that no peer takes us for a v2 server."""
+        """Our INFO, encoded once. That for v1 has no v2 fields, so that no peer takes us for a v2 server."""
         if in_v2 not in self._said:
             info = self.info
             told = info if in_v2 else RouteInfo(**{name: getattr(info, name) for name in _OF_V1})
@@ -381,7 +383,7 @@ class Mesh:
         return [Send(state.number, data)]
 
     def _dialect(self, info: RouteInfo, connect: RouteConnect | None) -> Dialect | None:
-        """The dialect to use with the peer; None when our configuration forbids it."""
+        """The dialect to use with the peer; None if our configuration forbids it."""
         said = bool(info.headers or info.server_name or info.cluster or info.proto >= 2)
         said = said or (connect is not None and bool(connect.cluster or connect.headers))
         if connect is None and self.options.protocol == "v1":
@@ -390,7 +392,7 @@ class Mesh:
         return dialect if self.options.protocol in ("auto", dialect) else None
 
     def _same_cluster(self, name: str) -> bool:
-        """Whether `name` is our cluster's. When ours was not configured, any other name replaces it."""
+        """Whether `name` is our cluster's name. If ours was not configured, any other name replaces it."""
         if name == self.info.cluster:
             return True
         if self.dynamic and name:
@@ -457,11 +459,11 @@ class Mesh:
         return bool(state.dialled) == smaller_is_us
 
     def _gossip(self, peer: Peer, info: RouteInfo, others: Iterable[Peer]) -> list[Action]:
-        """Announce the new peer's address to the others, each in its own dialect."""
+        """Announce the new peer's address to the others with the same dialect."""
         actions: list[Action] = []
         for other in others:
             if other.dialect != peer.dialect or info.gossip_mode == 1:
-                continue  # a v1 peer cannot dial a v2 one, nor the other way round
+                continue  # v1 and v2 peers cannot dial each other
             told = RouteInfo(
                 server_id=info.server_id,
                 server_name=info.server_name,
@@ -482,7 +484,8 @@ class Mesh:
         return actions
 
     def _on_later_info(self, peer: Peer, info: RouteInfo) -> list[Action]:
-        """Gossip when it is about another server; else an update of the peer, whose address in it is ignored.
+        """A registered peer's INFO: gossip about another server, or an update of the peer, in which its address is
+        ignored.
 
         gnatsd 1.4.1 sends its client INFO on routes by mistake: the same id, but the client port and a client id.
         """
@@ -515,8 +518,8 @@ class Mesh:
         return [Dial(url, 0.0)]
 
     def _is_reached(self, url: str, target: _Target) -> bool:
-        """Whether `url` leads to a registered peer. It must not be dialled then: a second route, dialled by the smaller
-        id, would replace the first and lose the messages in flight.
+        """Whether `url` leads to a registered peer. Such a URL must not be dialled: a second route, dialled by the
+        smaller id, would replace the first and lose the messages in flight.
         """
         address = _address(url)
         for peer in self.peers.values():
@@ -528,7 +531,7 @@ class Mesh:
         return False
 
     def _dial_again(self, url: str, lost: bool = False) -> list[Action]:
-        """Schedule the next try, if any is left."""
+        """Schedule the next try, if one is left."""
         target = self._targets.get(url)
         if target is None or self._is_reached(url, target):
             return []
@@ -556,7 +559,7 @@ class Mesh:
 
 
 def _place(url: str) -> UrlAddress:
-    """The parts of a route URL; empty parts when it is not a valid one."""
+    """The parts of a route URL; empty if it is invalid."""
     try:
         return url_address(url)
     except ValueError:
@@ -570,6 +573,6 @@ def shown_address(url: str) -> str:
 
 
 def _address(url: str) -> tuple[str, int]:
-    """Host, in lower case, and port of a route URL; ("", 0) when it has none."""
+    """Host, in lower case, and port of a route URL; ("", 0) if it has none."""
     place = _place(url)
     return place.host, place.port or 0

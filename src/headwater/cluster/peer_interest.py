@@ -1,11 +1,11 @@
 """The interest of the peers in one account, and the outlet of each peer.
 
-It has a `Sublist` of its own, so that brokers without a cluster never consult it, and messages from a route can never be
-routed to another (one hop). A v2 peer announces a subject once, and a queue group with its member count: one entry per
-member. A v1 peer announces every subscription of its clients, with a token each.
+It has its own `Sublist`, so that brokers without a cluster never consult it, and messages from one route cannot go to
+another (one hop). A v2 peer announces a subject once, and a queue group with its member count: one entry per member. A
+v1 peer announces every subscription of its clients, each with a token.
 
-A v2 peer's leaf nodes have interest of their own, announced with their cluster's name (`origin`). Their queue groups are
-kept apart (`behind`), because members in our own cluster come first.
+The interest of a v2 peer's leaf nodes is announced with the name of their cluster (`origin`). Their queue groups are
+stored separately (`behind`), because members in our own cluster come first.
 """
 
 import cython
@@ -30,7 +30,7 @@ class PeerInterest(PeerForwarding):
         self.account = account
         self.interest = Sublist()
         self.behind = Sublist()
-        self.origins: dict[Subscription, bytes] = {}  # of the entries of leaf nodes
+        self.origins: dict[Subscription, bytes] = {}  # by entry of a leaf node
         self.withheld: SubjectSet | None = None  # never sent to peers, even when a wider subscription covers it
         self.targets: dict[Outlet, Target] = {}
         self._known: dict[Outlet, dict[tuple[bytes, ...], list[Subscription]]] = {}
@@ -55,8 +55,9 @@ class PeerInterest(PeerForwarding):
     # ── what they want ──
 
     def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int, origin: bytes = b"") -> None:
-        """RS+: set the number of queue group members, an entry each; `weight` is 1 for plain interest. LS+: the same for
-        leaf nodes of the cluster `origin`."""
+        """RS+: set the number of queue group members, one entry each; `weight` is 1 for plain interest. LS+: the same
+        for leaf nodes in the cluster `origin`.
+        """
         known = self._known.get(outlet)
         if known is None:
             return
@@ -78,7 +79,7 @@ class PeerInterest(PeerForwarding):
         (self.behind if origin and entry.queue else self.interest).remove(entry)
 
     def want_one(self, outlet: Outlet, subject: bytes, queue: bytes, token: bytes) -> None:
-        """v1's SUB: one subscription of one client of the peer. A token that is in use is left alone."""
+        """v1's SUB: add one subscription of one client of the peer. A token in use keeps its subscription."""
         known = self._known.get(outlet)
         if known is not None and (b"", token) not in known:
             subscription = Subscription(subject, queue, token, outlet)
@@ -90,7 +91,7 @@ class PeerInterest(PeerForwarding):
         for subscription in self._known.get(outlet, {}).get((b"", token), ()):
             if maximum > subscription.delivered:
                 subscription.maximum = maximum
-                self.interest.generation += 1  # existing plans were made without the limit
+                self.interest.generation += 1  # existing plans lack the limit
             else:
                 self.end_one(subscription)
 
@@ -123,7 +124,7 @@ class PeerInterest(PeerForwarding):
         return [entries[0].subject for entries in self._known.get(outlet, {}).values()]
 
     def entries(self) -> list[tuple[Outlet, bytes, bytes, bytes, int]]:
-        """All that v2 peers have announced: peer, origin, subject, queue, and how many members."""
+        """All interest announced by v2 peers: peer, origin, subject, queue, members."""
         return [
             (outlet, self.origins.get(found[0], b""), found[0].subject, found[0].queue, len(found))
             for outlet, known in self._known.items()

@@ -1,8 +1,9 @@
-"""The part of forwarding that is the same for all messages with the same `Match` of peer interest, computed once.
+"""Plans: the part of forwarding that is the same for all messages with the same `Match` of peer interest, computed
+once.
 
-Forwarding one message then takes one random choice per queue group, and frames whose beginnings are prepared. When no
-local client is a member of a group and one peer has all its members, no choice remains: the plan is `settled`, and a run
-of messages goes to each peer in one copy.
+Forwarding one message then takes one random choice per queue group, and frames with prepared prefixes. If each group
+has no local members and all its members are at one peer, there is no choice: the plan is `settled`, and a run of
+messages goes to each peer in one copy.
 
 A plan lives as long as its Match; any change of interest (`Sublist.generation`) invalidates both.
 """
@@ -34,7 +35,8 @@ class Choice:
 
 class Plan:
     """`targets`: each peer's target. `limited`: some subscription has a message limit. `only`: for each peer with plain
-    interest the cluster of the leaf nodes that alone have it there, or b""."""
+    interest, the cluster of its leaf nodes if only they have that interest, otherwise b"".
+    """
 
     def __init__(
         self, match: Match, targets: dict[Outlet, Target], origins: dict[Subscription, bytes] | None = None
@@ -50,7 +52,7 @@ class Plan:
         self.settled: list[Frame] | None = None if self.limited else self._settle()
 
     def _settle(self) -> "list[Frame] | None":
-        """The frames, when they are the same for every message."""
+        """The frames, if they are the same for every message; otherwise None."""
         choice: Choice
         target: Target
         frames: list[Frame] = []

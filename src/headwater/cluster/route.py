@@ -1,13 +1,13 @@
 """One connection to another broker, dialled or accepted: parses its ops, dispatches them, and pings the peer.
 
-Documents go to the mesh, interest to the cluster, messages directly to their account's arrivals: that path is compiled,
-and handles messages with the same line together. No decision is made here.
+Documents go to the mesh, interest to the cluster, messages directly to their account's arrivals; that path is compiled,
+and handles messages with the same line together. It makes no decisions.
 
 Until the peer is registered its messages are dropped and its interest is queued (real brokers may send it before their
 INFO). A peer that sends anything else before its CONNECT is disconnected.
 
-A peer is pinged even while it sends: only that detects a route that swallows our output but still sends (gnatsd 1.4.1
-does not ping, and loses all that it sends meanwhile).
+A peer is pinged even while it sends: only that detects a route that loses our output but still delivers the peer's
+(gnatsd 1.4.1 does not ping, and loses everything that it sends meanwhile).
 """
 
 import cython
@@ -73,12 +73,13 @@ _VIOLATION_TEXTS = {
     route_ops.CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
     route_ops.PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
 }
-MAX_EARLY: int = 1 << 16  # ops of interest kept for a peer that is not registered; real ones send a handful
+MAX_EARLY: int = 1 << 16  # interest ops kept for a peer that is not registered; real ones send a handful
 
 
 class Interest(NamedTuple):
-    """A change of a peer's interest. v2: `number` members of `queue`, 0 for the end. v1: a subscription with `token`, or,
-    when `subject` is empty, its end after `number` messages (0: now). `origin`: the cluster of leaf nodes that have it.
+    """A change of a peer's interest. v2: `number` members of `queue`, 0 to end it. v1: a subscription with `token`, or,
+    if `subject` is empty, its end after `number` messages (0 for now). `origin`: the cluster of the leaf nodes that
+    have the interest.
     """
 
     account: bytes
@@ -90,7 +91,7 @@ class Interest(NamedTuple):
 
 
 class Destination:
-    """Cache of where a route's last message went: most of the next ones go there again."""
+    """Cache of the destination of a route's last message, because most of the next ones have the same."""
 
     def __init__(self) -> None:
         self.account: bytes | None = None
@@ -99,7 +100,7 @@ class Destination:
 
 
 class Route(PeerConnection):
-    """`dialled` is the URL that we dialled, empty when the peer dialled us."""
+    """`dialled` is the URL that we dialled, "" if the peer dialled us."""
 
     def __init__(self, cluster: "RouteRegister", number: int, dialled: str = "") -> None:
         PeerConnection.__init__(self, cluster.clock)
@@ -119,7 +120,7 @@ class Route(PeerConnection):
         self.cluster.route_opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse input and write its deliveries; then pause reading when a local client is close to being cut off."""
+        """Parse input and write its deliveries; then pause reading if a local client is close to being disconnected."""
         self.last_read = self.clock()
         router: Router | None = self._last.router
         if router is None:
@@ -137,7 +138,7 @@ class Route(PeerConnection):
     # what is written
 
     def ping(self, most: int, now: float) -> bool:
-        """Send a PING. Returns False, and closes the route, when `most` of them are unanswered."""
+        """Send a PING. If `most` of them are unanswered, close the route and return False."""
         if not self.pulse.beat(most, now):
             self.send(error_texts.encode_error(error_texts.STALE_CONNECTION))
             self.close()
@@ -151,7 +152,7 @@ class Route(PeerConnection):
 
     @property
     def traced_name(self) -> str:
-        """The peer's name, as a report of a trace has it."""
+        """The peer's name, for trace reports."""
         peer = self.cluster.find_peer(self)
         return peer.name if peer is not None else ""
 
@@ -248,7 +249,7 @@ class Route(PeerConnection):
         return 0
 
     def _deliver_traced(self, arrivals: Arrivals, message: RouteMessage, stride: int, count: int) -> int:
-        """`_deliver`, one by one, of messages whose headers may ask for traces."""
+        """`_deliver`, one by one, for messages whose headers may request traces."""
         from headwater.message_tracing.message_trace import Source, begin, deliver  # here: few programs trace a message
 
         space = self.cluster.find_space(message.account)
@@ -263,7 +264,7 @@ class Route(PeerConnection):
         return 0
 
     def _find_account(self, account: bytes) -> cython.bint:
-        """Whether this broker has `account`; it becomes the cached one then."""
+        """Whether this broker has `account`, which then becomes the cached one."""
         space = self.cluster.find_space(account)
         if space is None:
             return False

@@ -1,13 +1,13 @@
-"""The subjects that brokers exchange: `import` and `export` of the cluster's permissions, prepared for look-ups. Pure.
+"""`import` and `export` of the cluster's permissions, prepared for look-ups. Pure.
 
-    imports   the subscriptions of local clients that are announced to peers, and so what peers send us
-    exports   the subscriptions of peers that are accepted, and so what we send them; others are ignored silently
+    imports   the local clients' subscriptions that are announced to peers, and so the messages that peers send us
+    exports   the peers' subscriptions that are accepted, and so the messages that we send; others are ignored
 
-A subscription is allowed when every subject that it matches is. One that is wider than a denial is accepted, and messages
-on denied subjects are not forwarded. Messages from a peer are delivered whatever `imports` says, as in nats-server: a peer
-sends only what we announced interest in.
+A subscription is allowed if every subject that it matches is allowed. One that is wider than a denial is accepted, and
+messages on denied subjects are not forwarded. `imports` does not filter messages from a peer, as in nats-server: a peer
+sends only messages that match our announced interest.
 
-The rules are announced in INFO. A peer acts on one change of them: when we export more, it announces its interest again.
+INFO announces the rules. A peer reacts to one change of them: if we export more, it announces its interest again.
 """
 
 from headwater.exchange.access_options import SubjectRules
@@ -16,7 +16,7 @@ from headwater.wire.peer_documents import SubjectLists
 
 
 class Filter:
-    """One direction. `rules` None lets everything through."""
+    """The permissions for one direction. `rules` None allows everything."""
 
     def __init__(self, rules: SubjectRules | None) -> None:
         self._rules = rules
@@ -24,14 +24,14 @@ class Filter:
         self._denied = SubjectSet(_encoded(rules.deny) if rules is not None else ())
 
     def lets(self, pattern: bytes) -> bool:
-        """Whether a subscription to `pattern` goes through."""
+        """Whether a subscription to `pattern` is allowed."""
         if self._allowed is not None and not self._allowed.covers(pattern):
             return False
         return not self._denied.covers(pattern)
 
     @property
     def denied(self) -> SubjectSet | None:
-        """The subjects that an allowed subscription must still not get; None when there are none."""
+        """The subjects that even an allowed subscription must not get; None if there are none."""
         return self._denied or None
 
     def announced(self) -> SubjectLists | None:

@@ -17,12 +17,12 @@ logger = logging.getLogger("headwater.cluster.service")
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
 AUTHORIZATION_SECONDS = 1.0
-DEPARTED_SECONDS = 30.0  # minimum time for which a queue group member that has left is remembered; gnatsd's value
-LONGEST_PING_INTERVAL = 30.0  # nats-server's bound for routes, whatever the interval for clients
+DEPARTED_SECONDS = 30.0  # minimum time for which a departed queue group member is kept; gnatsd's value
+LONGEST_PING_INTERVAL = 30.0  # nats-server's limit for routes, even if clients have a longer interval
 
 
 class RouteWatch:
-    """`forget_departed` is called every DEPARTED_SECONDS. Times in seconds; those set in `options` take precedence."""
+    """`forget_departed` is called every DEPARTED_SECONDS. Times are in seconds; those set in `options` take precedence."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RouteWatch:
         self._ended = ended
         self._forget_departed = forget_departed
         self._forget_at = self._loop.time() + DEPARTED_SECONDS
-        self._routes: dict[Route, float] = {}  # with the time of the next PING
+        self._routes: dict[Route, float] = {}  # values: the time of the next PING
         self._deadlines: dict[Route, float] = {}  # of connections that are not routes yet
         self._sweeper: asyncio.TimerHandle | None = None
 

@@ -1,14 +1,14 @@
-"""A broker's side of the cluster: carries out what the mesh decides, and composes the other parts.
+"""A broker's side of the cluster: performs the actions that the mesh decides, and composes the other parts.
 
-    Connections (accept, dial) ─▶ Route ─▶ Mesh (membership) ─▶ actions, carried out here
+    Connections (accept, dial) ─▶ Route ─▶ Mesh (membership) ─▶ actions, performed here
     a client subscribes ─▶ Spaces (LocalInterest) ─▶ a line to every peer
     a client publishes ─▶ Router ─▶ Forwarding ─▶ frames to the peers that have interest
     a peer's frame ─▶ Route ─▶ Arrivals ─▶ Router ─▶ clients here
     RouteWatch: PINGs, write deadlines, logins
 
 Interest that arrives before its peer is registered is queued: real brokers send it before their INFO is answered. A new
-peer gets all interest before any message that depends on it, as both travel down the same connection in order. When a
-peer is lost its interest and its addresses are removed in the same step.
+peer gets all interest before any message that depends on it, because both go over the same connection in order. When a
+peer is lost, its interest and its addresses are removed in the same step.
 """
 
 import asyncio
@@ -56,8 +56,8 @@ SETTLE_SECONDS = (
 
 
 class Cluster:
-    """`info` describes this broker to its peers, client URLs included; `tell_clients` is called with the peers' client URLs,
-    plain and WebSocket. Times in seconds, `max_pending` in bytes.
+    """`info` describes this broker to its peers, client URLs included; `tell_clients` is called with the peers' client
+    URLs, plain and WebSocket. Times are in seconds, `max_pending` in bytes.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Cluster:
         self._routes: dict[int, Route] = {}
         self._last_number = 0  # the highest route number in use
         self._unsent: list[Route] = []  # routes whose output is written at the end of `_do`
-        self._stopping = False  # our interest has been withdrawn from the peers
+        self._stopping = False  # we are withdrawing our interest from the peers
         self._silent: set[int] = set()  # routes whose peers did not answer during the stop
         self._peers_changed = asyncio.Event()
 
@@ -143,9 +143,9 @@ class Cluster:
             self._do(self.mesh.start())
 
     async def withdraw(self) -> None:
-        """Make no more routes, and withdraw our interest: on return, everything the peers had sent has arrived.
+        """Stop making routes, and withdraw our interest: on return, everything that the peers sent before has arrived.
 
-        Local messages are still forwarded. A peer that does not answer within SETTLE_SECONDS is not waited for.
+        Local messages are still forwarded. A peer has SETTLE_SECONDS to answer.
         """
         if self._stopping:
             return
@@ -176,7 +176,7 @@ class Cluster:
             logger.warning("route_not_drained peer=%s seconds=%g", peer_of(route), SETTLE_SECONDS)
 
     def serve_leafs(self, urls: tuple[str, ...], tell: Callable[[tuple[str, ...]], None]) -> None:
-        """This broker accepts leaf nodes at `urls`; `tell` is called with those of the peers, whenever they change."""
+        """This broker accepts leaf nodes at `urls`; `tell` is called with the peers' URLs whenever they change."""
         self._spaces.has_leafs = True
         self._tellers.append(lambda mesh: tell(mesh.leafnode_urls()))
         if self.mesh is not None:
@@ -229,11 +229,11 @@ class Cluster:
         return self._spaces.wants_of(route.outlet) if route.outlet is not None else []
 
     def spaces(self) -> list[tuple[str, Space]]:
-        """Every account's part, by its name."""
+        """The space of every account, with its name."""
         return self._spaces.named()
 
     def space(self, account: str) -> Space:
-        """One account's part. Raises KeyError."""
+        """The space of one account. Raises KeyError."""
         found = self._spaces.find(account.encode())
         if found is None:
             raise KeyError(account)
@@ -286,7 +286,7 @@ class Cluster:
     # ops of peers
 
     def on_connect(self, route: Route, connect: RouteConnect) -> bool:
-        """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
+        """Handle CONNECT. True if the verdict arrives later: nothing more may be parsed until then."""
         if self.mesh is None:
             return False
         if not is_hashed(self.options.password) or connect.user != self.options.username or route.link is None:
@@ -330,14 +330,15 @@ class Cluster:
         peer = self.mesh.peer_of(route.number) if self.mesh is not None else None
         taken = self._spaces.take(space, _outlet(route), peer, interest)
         if taken and interest.number and interest.subject == JETSTREAM_API and self._spaces.serves_jetstream:
-            # The peer answers the JetStream API too (real ones in the system account): clients would get two answers.
+            # The peer also serves the JetStream API (real ones do so in the system account): clients would get two
+            # answers.
             logger.warning(
                 "streams_at_two_brokers peer=%s: both answer what clients ask; let one broker of a cluster have streams",
                 peer_of(route),
             )
 
     def find_space(self, account: bytes) -> Space | None:
-        """The space of an account; the first account's when `account` is empty, None for an unknown one."""
+        """The space of an account; that of the first account if `account` is empty, None for an unknown account."""
         return self._spaces.find(account)
 
     def find_peer(self, route: Route) -> "Peer | None":
@@ -359,7 +360,8 @@ class Cluster:
             line = self._spaces.news_line(space, news, peer)
             route = self._routes.get(peer.link)
             if line and route is not None and route.link is not None and not route.link.closing:
-                # Written with the answer to the client, or before: once the client has its PONG, the change is on its way.
+                # Written in the same write as the answer to the client, or earlier: once it has its PONG, the change
+                # has been sent.
                 route.link.output.append(line)
                 space.router.mark_dirty(_outlet(route))
 
@@ -373,10 +375,10 @@ class Cluster:
         if route.outlet is not None:
             self._spaces.drop_peer(route.outlet)
 
-    # what the mesh decided
+    # actions of the mesh
 
     def _do(self, actions: Iterable[Action]) -> None:
-        """Carry out actions. Their output is written in this turn of the loop, in one write per peer."""
+        """Perform actions. Their output is written in this turn of the loop, in one write per peer."""
         for action in actions:
             match action:
                 case Send(link, data):
@@ -395,7 +397,8 @@ class Cluster:
                 case Lost(peer):
                     self._lost(peer)
                 case TellClients():
-                    # When we stop, the routes end first; clients and leaf nodes still need the addresses to go on to.
+                    # When we stop, the routes end first; clients and leaf nodes still need the addresses of other
+                    # brokers.
                     if self.mesh is not None and not self._stopping:
                         for tell in self._tellers:
                             tell(self.mesh)
@@ -454,10 +457,10 @@ def _outlet(route: Route) -> Outlet:
 
 
 def _log_later(text: str, *values: object) -> None:
-    """Log in the next turn of the loop: writing a line takes longer than the rest of the work that peers wait for."""
+    """Log in the next turn of the loop: writing a line takes longer than all the work that peers wait for."""
     asyncio.get_running_loop().call_soon(partial(logger.info, text, *values))
 
 
 def _any_fraction() -> float:
-    """A random fraction of 1. The `random` module would be faster, but takes a quarter of a mebibyte."""
+    """A random number in 0..1. The `random` module would be faster, but takes a quarter of a mebibyte."""
     return int.from_bytes(os.urandom(4)) / (1 << 32)

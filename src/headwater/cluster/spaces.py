@@ -1,9 +1,10 @@
-"""The accounts of this broker in the cluster: each has its router, the interest of local clients, and that of the peers.
+"""This broker's accounts in the cluster: each has its router, the interest of local clients, and that of the peers.
 
     peer ──interest──▶ Spaces.take ─▶ Forwarding      (for an unknown account: kept in Unclaimed)
     client here subscribes ─▶ Space.subscribed ─▶ announce(space, news)
 
-`cluster.permissions` apply here: subjects that are not exported are not taken, those not imported not announced.
+`cluster.permissions` apply here: a peer's interest in subjects that are not exported is ignored, and local interest in
+subjects that are not imported is not announced.
 """
 
 import os
@@ -62,7 +63,7 @@ class Space:
         self._announce(self, self.wanted.add_of_leafs(origin, subject, queue, change))
 
     def peers_wanted(self) -> list[tuple[Outlet, bytes, bytes, bytes, int]]:
-        """What the peers want so far: peer, origin, subject, queue, members."""
+        """The current interest of the peers: peer, origin, subject, queue, members."""
         return self.forwarding.entries()
 
 
@@ -88,7 +89,7 @@ class Spaces:
             space.join()
 
     def declare(self, info: RouteInfo) -> None:
-        """Enter the permissions into INFO."""
+        """Put the permissions into INFO."""
         info.imports, info.exports = self._imports.announced(), self._exports.announced()
 
     def __iter__(self) -> Iterator[Space]:
@@ -99,7 +100,9 @@ class Spaces:
         return [(name.decode(), space) for name, space in self._spaces.items()]
 
     def find(self, account: bytes) -> Space | None:
-        """The space of an account, the first when `account` is empty (dialect v1); None for an unknown account."""
+        """The space of an account; that of the first account if `account` is empty (dialect v1), None for an unknown
+        account.
+        """
         return self._spaces.get(account) if account else self.first()
 
     def first(self) -> Space:
@@ -109,7 +112,7 @@ class Spaces:
     # interest of peers
 
     def keep(self, route: int, interest: "Interest") -> bool:
-        """Keep interest in an unknown account: a reload may add it. False when the peer exceeds the limit."""
+        """Keep interest in an unknown account, which a reload may add. False if the peer exceeds the limit."""
         return self._unclaimed.note(route, interest)
 
     def take(self, space: Space, outlet: Outlet, peer: "Peer | None", interest: "Interest") -> bool:
@@ -143,7 +146,7 @@ class Spaces:
         self._unclaimed.forget(route)
 
     def drop_peer(self, outlet: Outlet) -> None:
-        """Forget all interest of a peer."""
+        """Remove all interest of a peer."""
         for space in self:
             space.forwarding.drop_peer(outlet)
             junction = junction_of(space.router)
@@ -167,14 +170,14 @@ class Spaces:
         return b"".join(local.all_v1() if wanted else local.none_v1())
 
     def news_line(self, space: Space, news: News, peer: "Peer") -> bytes:
-        """The op for one change; empty where the peer does not know of such."""
+        """The op for one change; b"" if the peer's dialect does not announce it."""
         if peer.dialect == "v2":
             return news.leaf if news.leaf and peer.knows_leafs else news.v2
         return news.v1 if space is self.first() else b""
 
     @property
     def serves_jetstream(self) -> bool:
-        """Whether this broker answers the JetStream API in some account."""
+        """Whether this broker serves the JetStream API in some account."""
         return any(space.wanted.wants(JETSTREAM_API) for space in self)
 
     def forget_departed(self) -> None:

@@ -1,7 +1,8 @@
-"""Interest of peers in accounts that this broker does not have, kept because a reload may add the account. Pure.
+"""Keeps peers' interest in accounts that this broker does not have, because a reload may add them. Pure.
 
-A peer announces its interest once, and not again when this broker gets the account: a broker that had dropped it would
-send that peer nothing. nats-server creates an account for every name it sees; here the interest waits, bounded per peer.
+A peer announces its interest once, and not again when this broker adds the account: if the interest had been dropped,
+the peer would get no messages. nats-server creates an account for every name that it sees; here the interest is kept,
+up to a limit per peer.
 """
 
 from headwater.cluster.route import Interest
@@ -12,13 +13,13 @@ _Key = tuple[bytes, bytes, bytes, bytes]  # account, subject, queue, origin
 
 
 class Unclaimed:
-    """Kept by route number. Dialect v2 only: v1 knows one account."""
+    """The kept interest, by route number. Dialect v2 only: v1 has one account."""
 
     def __init__(self) -> None:
         self._by_route: dict[int, dict[_Key, Interest]] = {}
 
     def note(self, number: int, interest: Interest) -> bool:
-        """Keep a change of the interest of the peer at this route; False when that exceeds the limit."""
+        """Keep a change of the peer's interest on this route; False if that exceeds the limit."""
         known = self._by_route.setdefault(number, {})
         key = (interest.account, interest.subject, interest.queue, interest.origin)
         if not interest.number:
