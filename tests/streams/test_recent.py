@@ -1,7 +1,9 @@
 """The cache of recent batches: bounded, consecutive, and never in the way of older ones."""
 
+import pytest
+
 from headwater.streams.log_format import BatchBuilder, BatchHeader
-from headwater.streams.recent import OBJECT_COST, RecentBatches
+from headwater.streams.recent import MARK_EVERY, OBJECT_COST, RecentBatches
 
 
 def batch(base: int, records: int = 1, size: int = 100) -> tuple[BatchHeader, bytes]:
@@ -30,12 +32,33 @@ def test_the_newest_batch_stays_whatever_its_size() -> None:
     assert [header.base_offset for header, _ in recent.since(1, 1) or []] == [1]
 
 
-def test_the_batch_of_an_offset_is_found_or_none() -> None:
+def test_the_record_of_an_offset_is_found_or_none() -> None:
     recent = RecentBatches(10_000)
     recent.add(*batch(10, 5))
     recent.add(*batch(20, 5))
-    held = {offset: recent.at(offset) for offset in (9, 10, 14, 15, 19, 20, 24, 25)}
-    assert {offset: found[0].base_offset for offset, found in held.items() if found} == {10: 10, 14: 10, 20: 20, 24: 20}
+    held = {offset: recent.record(offset) for offset in (9, 10, 14, 15, 19, 20, 24, 25)}
+    assert {offset: found.offset for offset, found in held.items() if found} == {
+        each: each for each in (10, 14, 20, 24)
+    }
+
+
+@pytest.mark.parametrize("records", [MARK_EVERY - 1, MARK_EVERY, MARK_EVERY + 1, 3 * MARK_EVERY, 3 * MARK_EVERY + 1])
+def test_every_record_of_a_long_batch_is_found_in_any_order(records: int) -> None:
+    recent = RecentBatches(1 << 20)
+    recent.add(*batch(100, records, size=7))
+    for offset in [*range(99 + records, 99, -1), *range(100, 100 + records)]:
+        found = recent.record(offset)
+        assert found is not None and found.offset == offset
+    assert recent.record(100 + records) is None
+
+
+def test_what_is_dropped_is_not_found_by_its_old_marks() -> None:
+    recent = RecentBatches(4000)
+    recent.add(*batch(0, 20))
+    assert recent.record(7) is not None
+    recent.add(*batch(20, 40))
+    assert recent.record(7) is None
+    assert recent.record(33) is not None
 
 
 def test_older_offsets_are_none_and_offsets_behind_the_end_are_empty() -> None:

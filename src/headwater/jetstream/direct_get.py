@@ -17,6 +17,7 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
+from headwater.jetstream.direct_answer import DirectAnswer
 from headwater.jetstream_documents.api_errors import store_reason
 from headwater.jetstream_documents.requests import DirectGetRequest
 from headwater.jetstream_documents.strict_reading import decode_request
@@ -24,9 +25,8 @@ from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing import looking
-from headwater.model.header_edits import with_lines
 from headwater.model.subject import is_literal
-from headwater.model.timestamps import format_time, parse_time
+from headwater.model.timestamps import parse_time
 from headwater.streams.log import StoredRecord
 
 logger = logging.getLogger(__name__)
@@ -46,9 +46,10 @@ TOO_MANY_RESULTS = b"NATS/1.0 413 Too Many Results\r\n\r\n"
 class DirectGet:
     """Answers the direct gets of one stream."""
 
-    def __init__(self, stream: ConsumedStream, router: Router) -> None:
+    def __init__(self, stream: ConsumedStream, router: Router, answers: DirectAnswer) -> None:
         self._stream = stream
         self._router = router
+        self._answers = answers
 
     def answer(self, reply: bytes, subject: bytes, payload: bytes) -> asyncio.Task[None] | None:
         """Answer a request; `subject` follows the stream's name, b"" for none. Returns a task when it takes longer."""
@@ -63,7 +64,12 @@ class DirectGet:
             if payload:
                 self.status(reply, BAD_REQUEST)
                 return None
-            return self._last_one(reply, subject)
+            contents = self._stream.contents
+            if self._answers.send_last(
+                reply, self._stream.name.encode(), contents.log.reader, contents.subjects, subject
+            ):
+                return None
+            return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
         if not payload:
             self.status(reply, EMPTY_REQUEST)
             return None
@@ -121,14 +127,6 @@ class DirectGet:
         if record is None and self._stream.waiting[0]:
             return asyncio.create_task(self._one_written(reply, request))
         self._send_one(reply, record, request)
-        return None
-
-    def _last_one(self, reply: bytes, subject: bytes) -> asyncio.Task[None] | None:
-        """As `_one`, for the form that key-value gets have."""
-        record = self._last(subject)
-        if record is None:
-            return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
-        self.send(reply, record, b"", False)
         return None
 
     async def _one_written(self, reply: bytes, request: DirectGetRequest) -> None:
@@ -227,17 +225,7 @@ class DirectGet:
         await asyncio.sleep(LINK_RETRY if self._router.pending(reply) > LINK_HIGH_WATER else 0)
 
     def send(self, reply: bytes, record: StoredRecord, more: bytes, no_headers: bool) -> None:
-        if no_headers:
-            self._router.publish(reply, b"", b"", record.payload)
-            return
-        lines = b"Nats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %b%b" % (
-            self._stream.name.encode(),
-            record.subject,
-            sequence_of(record.offset),
-            format_time(record.timestamp_ns).encode(),
-            more,
-        )
-        self._router.publish(reply, b"", with_lines(record.header_block, lines), record.payload)
+        self._answers.send(reply, self._stream.name.encode(), record, more, no_headers)
 
     def _failed(self, reply: bytes, error: StorageError) -> None:
         logger.error("direct_get_failed stream=%s reason=%s", self._stream.name, error)

@@ -35,6 +35,7 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream.backup_api import BackupApi
 from headwater.jetstream.consumer_api import ConsumerApi
 from headwater.jetstream.consumer_registry import ConsumerRegistry
+from headwater.jetstream.direct_answer import DirectAnswer
 from headwater.jetstream.direct_get import DirectGet
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
 from headwater.jetstream.requests import Aside, Call, Route, Routes, find_call, refusal_of
@@ -129,6 +130,7 @@ class JetStream:
         self.requests = 0
         self.refusals = 0
         self._router = router
+        self._answers = DirectAnswer(router)
         # One thread for everything except writing messages, so that changes to a document happen in the order of the
         # requests: a consumer that is saved and then deleted stays deleted.
         self._clerk = ThreadPoolExecutor(1, "headwater-jetstream-clerk")
@@ -361,7 +363,7 @@ class JetStream:
             if others is None or not others.seek(subject, reply, payload):
                 self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
             return
-        task = DirectGet(stream, self._router).answer(reply, key, payload)
+        task = DirectGet(stream, self._router, self._answers).answer(reply, key, payload)
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -339,11 +339,7 @@ class Contents:
 
     def load(self, sequence: int) -> StoredRecord | None:
         """The message with this sequence, if it is there. Raises StorageError."""
-        offset = offset_of(sequence)
-        if not self.log.start_offset <= offset < self.log.end_offset or self.log.is_absent(offset):
-            return None
-        records = self.log.read(offset, 1, 1)
-        return records[0] if records and records[0].offset == offset else None
+        return self.log.reader.record(offset_of(sequence))
 
     def scan(self, offset: int) -> Iterator[StoredRecord]:
         """Every durable record from `offset` on."""

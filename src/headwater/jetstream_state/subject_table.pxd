@@ -24,3 +24,4 @@ cdef class SubjectTable:
     cdef dict _subjects
 
     cpdef tuple add_all(self, list[Item] items)
+    cpdef Py_ssize_t last(self, bytes pattern) except? -1  # long long: Cython writes a literal that C refuses

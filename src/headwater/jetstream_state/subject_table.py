@@ -206,11 +206,16 @@ class SubjectTable:
         entry = self._subjects.get(subject)
         return entry.count if entry is not None else 0
 
-    def last(self, pattern: bytes) -> int:
+    def last(self, pattern: bytes) -> cython.Py_ssize_t:
         """Sequence of the last message whose subject matches; 0 when there is none."""
-        if is_literal(pattern):
-            entry = self._subjects.get(pattern)
-            return self._last_of(pattern, entry) if entry is not None else 0
+        if (b"*" not in pattern and b">" not in pattern) or is_literal(pattern):
+            entry: SubjectEntry | None = self._subjects.get(pattern)
+            if entry is None:
+                return 0
+            return entry.last if entry.last >= 0 else self._last_of(pattern, entry)
+        return self._last_matching(pattern)
+
+    def _last_matching(self, pattern: bytes) -> int:
         return max((self._last_of(subject, entry) for subject, entry in self._matching(pattern)), default=0)
 
     def lasts(self, wanted: SubjectFilter) -> list[int]:

@@ -11,7 +11,7 @@ cdef class Log:
     cdef object _files
     cdef readonly object _opened
     cdef LiveOffsets _live
-    cdef LogReader _reader
+    cdef readonly LogReader reader
     cdef readonly Staging staging
     cdef list _deletions
     cdef long long _unplanned

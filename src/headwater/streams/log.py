@@ -109,8 +109,8 @@ class Log:
         self._files = files
         self._opened = opened
         self._live = LiveOffsets(opened.state.start_offset, report.next_offset, report.records, opened.absent)
-        self._reader = LogReader(opened.segments, self._live, list(report.damage), options.cache_bytes)
-        self.compression = Compression(self._reader.segments, self._live)
+        self.reader = LogReader(opened.segments, self._live, list(report.damage), options.cache_bytes)
+        self.compression = Compression(self.reader.segments, self._live)
         self._deletions: list[Range] = []
         self._unplanned = 1 + sum(
             segment.dead for segment in opened.segments
@@ -169,16 +169,16 @@ class Log:
     @property
     def damage(self) -> list[Damage]:
         """The damage that opening and reading found."""
-        return self._reader.damage
+        return self.reader.damage
 
     @property
     def on_damage(self) -> Callable[[Damage], None] | None:
         """Called for each damage that reading finds; None: no callback."""
-        return self._reader.on_damage
+        return self.reader.on_damage
 
     @on_damage.setter
     def on_damage(self, called: Callable[[Damage], None] | None) -> None:
-        self._reader.on_damage = called
+        self.reader.on_damage = called
 
     @property
     def identity(self) -> bytes:
@@ -216,25 +216,25 @@ class Log:
     @property
     def size_bytes(self) -> int:
         """Published bytes in all segments, head pages included."""
-        return sum(segment.end_position for segment in self._reader.segments)
+        return sum(segment.end_position for segment in self.reader.segments)
 
     @property
     def spans(self) -> list[Span]:
         """The segments, oldest first; the last one is still written to."""
         return [
             Span(segment.base_offset, segment.end_offset, segment.end_position, segment.last_timestamp_ns)
-            for segment in self._reader.segments
+            for segment in self.reader.segments
         ]
 
     @property
     def first_timestamp_ns(self) -> int | None:
         """Of the oldest readable record; None in an empty log. Raises StorageError when the disk cannot be read."""
-        return self._reader.first_timestamp_ns()
+        return self.reader.first_timestamp_ns()
 
     @property
     def last_timestamp_ns(self) -> int | None:
         """Of the record that was stored last, deleted or not, as long as its segment is there; None when there is none."""
-        segments = reversed(self._reader.segments)
+        segments = reversed(self.reader.segments)
         return next((found for segment in segments if (found := segment.last_timestamp_ns) is not None), None)
 
     @property
@@ -264,8 +264,8 @@ class Log:
         if start >= end or not self._absent_from_now(start, end):
             return 0
         gone = 0
-        at = max(0, bisect_right(self._reader.segments, start, key=lambda segment: segment.base_offset) - 1)
-        for segment in self._reader.segments[at:]:
+        at = max(0, bisect_right(self.reader.segments, start, key=lambda segment: segment.base_offset) - 1)
+        for segment in self.reader.segments[at:]:
             if segment.base_offset >= end:
                 break
             low, high = max(start, segment.base_offset), min(end, segment.end_offset)
@@ -322,7 +322,7 @@ class Log:
                 limit=self._live.end,
             )
         placed: PlacedBatch
-        live, reader = self._live, self._reader
+        live, reader = self._live, self.reader
         for placed in batch.placed:
             header: BatchHeader = placed.header
             if placed.segment is not reader.segments[len(reader.segments) - 1]:
@@ -359,11 +359,11 @@ class Log:
         """
         if self._writer.failure is not None:
             return None
-        dropping = len(self._reader.segments) > 1 and self._reader.segments[0].end_offset <= self._live.start
+        dropping = len(self.reader.segments) > 1 and self.reader.segments[0].end_offset <= self._live.start
         if erase is None and not dropping and self._unplanned <= self._live.count // PLANNED_PART:
             return None
         size = self._writer.segment_bytes
-        upkeep = plan_upkeep(self._reader.segments, self._live.start, self._live.end, self._live.absent, erase, size)
+        upkeep = plan_upkeep(self.reader.segments, self._live.start, self._live.end, self._live.absent, erase, size)
         if upkeep is None:
             self._unplanned = 0
         else:
@@ -384,7 +384,7 @@ class Log:
         if self.options.sync == "never" or len(self.damage) > len(self.recovery.damage):
             return None
         start, end = self._live.start, self._live.end
-        facts = [segment.facts for segment in self._reader.segments]
+        facts = [segment.facts for segment in self.reader.segments]
         if sum([len(segment.index) for segment in facts]) > MOST_INDEXED:
             return None
         absent, identity = self._live.absent.part(start, end), self._writer.identity
@@ -406,31 +406,31 @@ class Log:
         if upkeep.checkpoint is not None:
             self._until_checkpoint = max(CHECKPOINT_BYTES, CHECKPOINT_SHARE * upkeep.checkpoint_size)
             return
-        if upkeep.opened is not None and upkeep.opened is not self._reader.segments[-1]:
-            self._reader.segments.append(upkeep.opened)
-        self._reader.remove(upkeep.dropped)
+        if upkeep.opened is not None and upkeep.opened is not self.reader.segments[-1]:
+            self.reader.segments.append(upkeep.opened)
+        self.reader.remove(upkeep.dropped)
         try:
             upkeep.put_in_place(self._files)
         except OSError as error:
             raise storage_error("put a compacted segment in place", error) from error
-        self._reader.forget_unfinished()
+        self.reader.forget_unfinished()
 
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
         block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
-        return self._reader.read(offset, max_records, max_bytes)
+        return self.reader.read(offset, max_records, max_bytes)
 
     def read_matching(
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
     ) -> tuple[list[StoredRecord], int]:
         """As `read`, of those records only whose subjects are `wanted` (None: all); and the offset to go on from. It gives
         up at the end of the batch with which it has passed over `max_passed` offsets."""
-        return self._reader.read_matching(offset, wanted, max_records, max_bytes, max_passed)
+        return self.reader.read_matching(offset, wanted, max_records, max_bytes, max_passed)
 
     def offset_at(self, time_ns: int) -> int:
         """The first offset whose record is not older than `time_ns`; `end_offset` when all are older. Found by the time
         index and a look at some 4 KiB of batches; exact also where the clock stepped back. Raises StorageError."""
-        return self._reader.offset_at(time_ns)
+        return self.reader.offset_at(time_ns)
 
     def batches(
         self, offset: int, expected_bytes: int = 1 << 20, *, all_in_files: bool = False
@@ -440,13 +440,13 @@ class Log:
         may or may not be seen. Damage is skipped and reported in `damage`. `all_in_files`: also those below
         `start_offset` that no upkeep has taken from the disk yet. Raises StorageError when the disk cannot be read."""
         if all_in_files:
-            return self._reader.batches_in_files(offset, expected_bytes)
-        return self._reader.batches(offset, expected_bytes)
+            return self.reader.batches_in_files(offset, expected_bytes)
+        return self.reader.batches(offset, expected_bytes)
 
     def range_at(self, offset: int) -> RangedBatch | None:
         """The published large batch that begins with this offset, as a range of its file; None where only `batches` can
         tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
-        return self._reader.range_at(offset)
+        return self.reader.range_at(offset)
 
     def close(self, document: bytes = b"") -> None:
         """Make everything written durable, record a clean end, and close the files. Staged records that were not written
@@ -471,7 +471,7 @@ class Log:
             self.publish(batch)
 
     def _write_index(self, document: bytes, group: SyncGroup) -> int:
-        facts = [segment.facts for segment in self._reader.segments]
+        facts = [segment.facts for segment in self.reader.segments]
         return write_index(group, self.directory, facts, self._live.absent, self._live.start, document)
 
     def delete(self) -> None:
@@ -487,5 +487,5 @@ class Log:
             self._release()
 
     def _release(self) -> None:
-        self._reader.release()
+        self.reader.release()
         self._opened.lock.close()

@@ -1,5 +1,6 @@
 cimport cython
 from headwater.streams.live_offsets cimport LiveOffsets
+from headwater.streams.log_format cimport StoredRecord
 from headwater.streams.recent cimport RecentBatches
 
 @cython.final
@@ -12,3 +13,4 @@ cdef class LogReader:
     cdef list _with_handle
     cdef list _unfinished
     cdef object _first_timestamp
+    cpdef StoredRecord record(self, long long offset)

@@ -15,16 +15,16 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.streams.live_offsets import LiveOffsets
-    from cython.cimports.headwater.streams.log_format import BatchHeader
+    from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
     from cython.cimports.headwater.streams.recent import RecentBatches
 else:
     from headwater.streams.live_offsets import LiveOffsets
-    from headwater.streams.log_format import BatchHeader
+    from headwater.streams.log_format import BatchHeader, StoredRecord
     from headwater.streams.recent import RecentBatches
 
 from headwater.streams import iggy_records
 from headwater.streams.files import storage_error
-from headwater.streams.log_format import DIALECT_IGGY, MAX_OFFSET, RecordCursor, StoredRecord, read_records
+from headwater.streams.log_format import DIALECT_IGGY, MAX_OFFSET, RecordCursor, read_records
 from headwater.streams.recovery import Damage
 from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.window import SpoiledBytes
@@ -92,19 +92,18 @@ class LogReader:
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
         block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
-        if max_records == 1 and (found := self._recent_record(offset)):
-            return found
         return self.read_matching(offset, None, max_records, max_bytes, MAX_OFFSET)[0]
 
-    def _recent_record(self, offset: int) -> list[StoredRecord]:
-        """The record with this offset where its batch is in memory, as for most gets of a key; else []."""
-        records: list[StoredRecord] = []
-        if self._live.start <= offset < self._live.end and offset not in self._live.absent:
-            found = self.recent.at(offset)
-            if found is not None and found[0].dialect != DIALECT_IGGY:
-                header, body = found
-                read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
-        return records
+    def record(self, offset: cython.longlong) -> StoredRecord | None:
+        """The record with this offset; None where no readable one has it. Raises StorageError."""
+        if not self._live.has(offset):
+            return None
+        found: StoredRecord | None = self.recent.record(offset)
+        if found is None:
+            records = self.read_matching(offset, None, 1, 1, MAX_OFFSET)[0]
+            if records and records[0].offset == offset:
+                found = records[0]
+        return found
 
     def read_matching(
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int

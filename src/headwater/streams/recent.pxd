@@ -1,11 +1,14 @@
 cimport cython
-from headwater.streams.log_format cimport BatchHeader
+from headwater.streams.log_format cimport BatchHeader, RecordCursor, StoredRecord
 
 @cython.final
 cdef class RecentBatches:
     cdef Py_ssize_t _limit
     cdef list _bases
     cdef list _batches
+    cdef dict _marks
     cdef readonly Py_ssize_t size
 
     cpdef add(self, BatchHeader header, bytes body)
+    cpdef StoredRecord record(self, long long offset)
+    cdef tuple _mark(self, BatchHeader header, bytes body)

@@ -1,0 +1,161 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Answers direct gets with stored messages: `HMSG`, whose headers say where the message is from.
+
+    Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp behind the message's own headers; the form is nats-server's
+
+Hot and compiled: a key-value get is one call of `send_last`. An answer is encoded once, into a buffer that the next one uses
+again, and handed to the router as a `MessageView`.
+
+Decided elsewhere: which message is wanted, and what is answered when there is none (direct_get.py).
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.sublist import Match
+    from cython.cimports.headwater.jetstream_state.subject_table import SubjectTable
+    from cython.cimports.headwater.streams.log_format import StoredRecord
+    from cython.cimports.headwater.streams.log_reader import LogReader
+    from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.headwater.wire.message_view import MessageView
+    from cython.cimports.headwater.wire.publish import append_number
+else:
+    from headwater.exchange.router import Router
+    from headwater.exchange.sublist import Match
+    from headwater.jetstream_state.subject_table import SubjectTable
+    from headwater.streams.log_format import StoredRecord
+    from headwater.streams.log_reader import LogReader
+    from headwater.wire.memory import OutputBuffer
+    from headwater.wire.message_view import MessageView
+    from headwater.wire.publish import append_number
+
+from headwater.model.timestamps import format_time
+
+KEPT: int = 1 << 20  # bytes; a buffer that a larger message has made is not kept
+_SECOND: int = 1_000_000_000  # ns
+_DAY_SECONDS: int = 86_400
+
+
+class DirectAnswer:
+    """The answers of one account's streams."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._lines = OutputBuffer()
+        self._buffer = OutputBuffer()
+        self._busy = False
+        self._day = -1  # since 1970: of `_date`, which is its text up to the hours
+        self._date = b""
+
+    def send_last(
+        self, reply: bytes, stream: bytes, log: LogReader, subjects: SubjectTable, subject: bytes
+    ) -> cython.bint:
+        """Send the last message of `subject`; False where none is readable. Raises StorageError."""
+        sequence: cython.longlong = subjects.last(subject)
+        if sequence <= 0:
+            return False
+        record: StoredRecord | None = log.record(sequence - 1)  # offset_of, without the call
+        if record is None:
+            return False
+        self.send(reply, stream, record, b"", False)
+        return True
+
+    def send(self, reply: bytes, stream: bytes, record: StoredRecord, more: bytes, bare: cython.bint) -> cython.int:
+        """Send a message; `more`: lines for behind the headers above, with CR LF before each. `bare`: the payload alone."""
+        if self._busy:  # a subscriber of the answer before asks itself
+            other: DirectAnswer = DirectAnswer(self._router)
+            return other.send(reply, stream, record, more, bare)
+        self._busy = True
+        try:
+            if not bare:
+                self._compose_lines(stream, record, more)
+            self._route(reply, record, bare)
+        finally:
+            self._busy = False
+            if len(self._buffer.data) > KEPT or len(self._lines.data) > KEPT:
+                self._buffer, self._lines = OutputBuffer(), OutputBuffer()
+        return 0
+
+    def _route(self, reply: bytes, record: StoredRecord, bare: cython.bint) -> cython.int:
+        lines: OutputBuffer = self._lines
+        buffer: OutputBuffer = self._buffer
+        message: MessageView = MessageView()
+        header_size: cython.Py_ssize_t = 0 if bare else lines.size
+        buffer.size = 0
+        buffer.append(reply)
+        message.subject_end = buffer.size
+        buffer.append(b" ")
+        message.tail = message.reply = message.reply_end = buffer.size
+        if header_size != 0:
+            append_number(buffer, header_size)
+            buffer.append(b" ")
+        append_number(buffer, header_size + len(record.payload))
+        buffer.append(b"\r\n")
+        message.headers = buffer.size
+        if header_size != 0:
+            buffer.append_slice(lines.data, 0, header_size)
+        message.payload = buffer.size
+        buffer.append(record.payload)
+        message.end = buffer.size
+        buffer.append(b"\r\n")
+        message.buffer = buffer.data  # last: it may have grown
+        match: Match = self._router.sublist.find(message.buffer, 0, message.subject_end)
+        return self._router.route(None, match, message)
+
+    def _compose_lines(self, stream: bytes, record: StoredRecord, more: bytes) -> cython.int:
+        """The header block of an answer into `_lines`."""
+        lines: OutputBuffer = self._lines
+        lines.size = 0
+        own: bytes = record.header_block
+        lines.append((own.removesuffix(b"\r\n") if own else b"") or b"NATS/1.0\r\n")
+        lines.append(b"Nats-Stream: ")
+        lines.append(stream)
+        lines.append(b"\r\nNats-Subject: ")
+        lines.append(record.subject)
+        lines.append(b"\r\nNats-Sequence: ")
+        append_number(lines, record.offset + 1)  # sequence_of, without the call
+        lines.append(b"\r\nNats-Time-Stamp: ")
+        self._append_time(record.timestamp_ns)
+        lines.append(more)
+        lines.append(b"\r\n\r\n")
+        return 0
+
+    def _append_time(self, ns: cython.longlong) -> cython.int:
+        """As `format_time`, which is asked once for each day."""
+        lines: OutputBuffer = self._lines
+        seconds: cython.longlong = ns // _SECOND
+        fraction: cython.longlong = ns - seconds * _SECOND
+        day: cython.longlong = seconds // _DAY_SECONDS
+        digits: cython.Py_ssize_t = 9
+        if day != self._day:
+            self._date = format_time(day * _DAY_SECONDS * _SECOND)[:11].encode()
+            self._day = day
+        seconds -= day * _DAY_SECONDS
+        lines.append(self._date)
+        _append_digits(lines, seconds // 3600, 2)
+        lines.append(b":")
+        _append_digits(lines, seconds // 60 % 60, 2)
+        lines.append(b":")
+        _append_digits(lines, seconds % 60, 2)
+        if fraction != 0:
+            while fraction % 10 == 0:
+                fraction //= 10
+                digits -= 1
+            lines.append(b".")
+            _append_digits(lines, fraction, digits)
+        return lines.append(b"Z")
+
+
+def _append_digits(output: OutputBuffer, number: cython.longlong, digits: cython.Py_ssize_t) -> cython.int:
+    """Append a number that is not negative as so many digits."""
+    output.reserve(digits)
+    data: bytearray = output.data
+    at: cython.Py_ssize_t = output.size + digits
+    output.size = at
+    while digits > 0:
+        at -= 1
+        digits -= 1
+        data[at] = cython.cast(cython.uchar, 48 + number % 10)
+        number //= 10
+    return 0

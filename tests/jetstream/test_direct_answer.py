@@ -1,0 +1,103 @@
+"""Answers to direct gets as they stand on the wire: equal to what the plain functions for headers and times make of them."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.recording_files import RecordingFiles
+
+from headwater.exchange.router import Router
+from headwater.jetstream.direct_answer import KEPT, DirectAnswer
+from headwater.jetstream_state.subject_table import SubjectTable
+from headwater.model.header_edits import with_lines
+from headwater.model.timestamps import SECOND, format_time
+from headwater.streams.log import Log
+from headwater.streams.log_format import StoredRecord
+from headwater.streams.options import LogOptions
+
+Call = tuple[bytes, bytes, bytes, bytes]
+DAY = 86_400 * SECOND
+
+
+def asking(heard: list[Call]) -> DirectAnswer:
+    router = Router(lambda function: None, seed=1)
+    router.subscribe_internal(b"inbox.*", lambda *call: heard.append(call))
+    return DirectAnswer(router)
+
+
+def expected(record: StoredRecord, more: bytes) -> bytes:
+    lines = b"Nats-Stream: ORDERS\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %b%b" % (
+        record.subject,
+        record.offset + 1,
+        format_time(record.timestamp_ns).encode(),
+        more,
+    )
+    return with_lines(record.header_block, lines)
+
+
+blocks = st.sampled_from([b"", b"NATS/1.0\r\nA: 1\r\n\r\n", b"\r\n", b"no header block"])
+times = st.one_of(st.integers(0, 4_000_000_000 * SECOND), st.integers(0, 10**6).map(lambda second: second * SECOND))
+records = st.builds(StoredRecord, st.integers(0, 2**62), times, st.binary(max_size=20), blocks, st.binary(max_size=40))
+
+
+@given(st.lists(st.tuples(records, st.sampled_from([b"", b"\r\nNats-Num-Pending: 3"])), max_size=5))
+@example([(StoredRecord(0, time, b"s", b"", b""), b"") for time in (0, DAY - 1, DAY, -1, -DAY, 10 * DAY + 100)])
+def test_an_answer_says_where_its_message_is_from(several: list[tuple[StoredRecord, bytes]]) -> None:
+    heard: list[Call] = []
+    answers = asking(heard)
+    for record, more in several:
+        answers.send(b"inbox.a", b"ORDERS", record, more, False)
+        answers.send(b"inbox.b", b"ORDERS", record, more, True)
+    assert heard == [
+        call
+        for record, more in several
+        for call in (
+            (b"inbox.a", b"", expected(record, more), record.payload),
+            (b"inbox.b", b"", b"", record.payload),
+        )
+    ]
+
+
+def test_who_asks_again_while_an_answer_is_on_its_way_gets_another() -> None:
+    heard: list[Call] = []
+    router = Router(lambda function: None, seed=1)
+    answers = DirectAnswer(router)
+    first, second = (StoredRecord(number, number, b"s", b"", b"%d" % number * 9) for number in range(2))
+
+    def ask_again(*call: bytes) -> None:
+        answers.send(b"other", b"ORDERS", second, b"", False)
+
+    router.subscribe_internal(b"inbox", ask_again)
+    router.subscribe_internal(b"inbox", lambda *call: heard.append(call))
+    router.subscribe_internal(b"other", lambda *call: heard.append(call))
+    answers.send(b"inbox", b"ORDERS", first, b"", False)
+    assert sorted(heard) == [
+        (b"inbox", b"", expected(first, b""), first.payload),
+        (b"other", b"", expected(second, b""), second.payload),
+    ]
+
+
+def test_answers_are_right_behind_one_that_was_too_large_to_keep_its_buffer() -> None:
+    heard: list[Call] = []
+    answers = asking(heard)
+    both = [StoredRecord(7, 7, b"s", b"", bytes(KEPT + 1)), StoredRecord(8, 8, b"s", b"", b"small")]
+    for record in both:
+        answers.send(b"inbox.a", b"ORDERS", record, b"", False)
+    assert heard == [(b"inbox.a", b"", expected(record, b""), record.payload) for record in both]
+
+
+def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said() -> None:
+    heard: list[Call] = []
+    answers = asking(heard)
+    log, subjects = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0), 1), SubjectTable()
+    for number in range(60):
+        log.stage(b"key.%d" % (number % 7), b"", b"%d" % number, number)
+        subjects.add(b"key.%d" % (number % 7), number + 1, 1)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+    assert answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.3")
+    assert answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.*")
+    assert not answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.9")
+    log.discard(59)
+    assert not answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.3")
+    assert [payload for _, _, _, payload in heard] == [b"59", b"59"]
