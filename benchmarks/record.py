@@ -3,7 +3,8 @@
 A section begins with a heading that names its command and contains one fenced block, which belongs to the command: it is
 replaced as a whole and must not be edited. The text around it explains the figures and is kept. A block states the commit,
 whether the tree had changes, the date and the load before the run, so that two runs are never mistaken for one measurement.
-A benchmark that fails leaves its section unchanged, and sets the exit code.
+A benchmark that fails leaves its section unchanged, and sets the exit code. Afterwards the parts of the documents that are
+computed from the blocks are generated again.
 """
 
 import datetime
@@ -77,6 +78,8 @@ def main(names: Sequence[str]) -> int:
         print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     failed = [name for name in chosen if not record(name)]
+    if len(failed) < len(chosen):  # docs/scale.md has tables that are computed from the blocks
+        subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py")], check=True)
     if failed:
         print(f"failed, and not recorded: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

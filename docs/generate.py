@@ -2,7 +2,8 @@
 part is outdated.
 
 The code is the product's and, for the table of crossings, the tests' `tests/crossings/table.py`, which imports nothing. The
-`sync_types.py` of both clients are generated as whole files, as `docs/sync_types.py` explains.
+`sync_types.py` of both clients are generated as whole files, as `docs/sync_types.py` explains. The tables of scale.md are
+computed from benchmarks/RESULTS.md.
 
 A generated part is between two comment lines, `<!-- generated: NAME -->` and `<!-- end of generated -->`; the prose around
 it is written by hand. NAME is a key of PARTS.
@@ -23,6 +24,7 @@ from headwater.wire.verbs import LAW, Phase, Sender
 
 DOCS = Path(__file__).resolve().parent
 sys.path.append(str(DOCS.parent / "tests"))  # for `crossings` and `support.nats_py_walk`
+sys.path.append(str(DOCS.parent / "benchmarks"))  # for `scale_model`
 PART = re.compile(r"(?<=<!-- generated: )(\w+)( -->\n)(.*?)(?=<!-- end of generated -->)", re.DOTALL)
 
 
@@ -217,6 +219,34 @@ def connection_limits() -> str:
     return table(["listener", *(f"`{name}`" for name in names)], rows)
 
 
+def scale_costs() -> str:
+    """What one of each takes, as measured."""
+    import scale_model
+
+    return scale_model.cost_table()
+
+
+def scale_loads() -> str:
+    """What many clients need."""
+    import scale_model
+
+    return scale_model.load_table()
+
+
+def scale_most() -> str:
+    """Where a process and where a machine ends."""
+    import scale_model
+
+    return scale_model.most_table()
+
+
+def scale_rest() -> str:
+    """What clients take beside their messages."""
+    import scale_model
+
+    return scale_model.rest_table()
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "law": law,
     "errors": error_tree,
@@ -232,6 +262,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "route_law": route_law,
     "crossings": crossings,
     "connection_limits": connection_limits,
+    "scale_costs": scale_costs,
+    "scale_loads": scale_loads,
+    "scale_most": scale_most,
+    "scale_rest": scale_rest,
 }
 
 

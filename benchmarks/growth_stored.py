@@ -1,0 +1,148 @@
+"""Rows of `./hw bench growth` with streams: ever more subjects, messages, streams, consumers."""
+
+import json
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from itertools import islice
+
+from contestants import Contestant
+from growth_work import PAYLOAD, PIECE, STRIDE, WAIT, Cost, Taken, cheapest
+from load_generator import Failure, open_link
+from stream_load import ask, store
+
+TOGETHER = 100  # requests on their way
+PORTION = 100_000  # publishes made at once
+
+
+def manage(server: Contestant, stack: ExitStack) -> socket.socket:
+    control = stack.enter_context(open_link(server.port))
+    control.settimeout(WAIT)
+    control.sendall(b"SUB _INBOX.ask 1\r\n")
+    return control
+
+
+def make(control: socket.socket, requests: Iterable[tuple[str, object]]) -> None:
+    """JetStream requests, TOGETHER of them on their way. Raises Failure when one is refused."""
+    waiting = iter(requests)
+    while batch := list(islice(waiting, TOGETHER)):
+        bodies = [(subject, json.dumps(document).encode()) for subject, document in batch]
+        control.sendall(b"".join(b"PUB %b _INBOX.ask %d\r\n%b\r\n" % (s.encode(), len(b), b) for s, b in bodies))
+        said = b""
+        while said.count(b"MSG _INBOX.ask ") < len(batch) or not said.endswith(b"}\r\n"):
+            chunk = control.recv(PIECE)
+            if b"PING\r\n" in chunk:
+                control.sendall(b"PONG\r\n")
+                chunk = chunk.replace(b"PING\r\n", b"")
+            if not chunk and not said:
+                raise Failure("closed instead of an answer")
+            said += chunk
+        if b'"error"' in said:
+            raise Failure(f"a request was refused: {said[said.index(b'error') :][:200]!r}")
+
+
+def publishes(subject: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:
+    return [b"PUB %b _INBOX.fill %d\r\n%b\r\n" % (subject(number), len(PAYLOAD), PAYLOAD) for number in numbers]
+
+
+def subjects(server: Contestant, count: int, messages: int) -> Cost:
+    """A stream that holds a message on each of `count` subjects; then more, each on one of them."""
+    with ExitStack() as stack:
+        control, link = manage(server, stack), stack.enter_context(open_link(server.port))
+        taken = Taken(server)
+        ask(control, "$JS.API.STREAM.CREATE.GROW", {"name": "GROW", "subjects": ["grow.>"], "storage": "file"})
+        store(link, (one for one in publishes(lambda number: b"grow.%08d" % number, range(count))))
+        taken.stop()
+        again = publishes(lambda number: b"grow.%08d" % number, [n * STRIDE % count for n in range(messages)])
+        return Cost(cheapest(server, messages, lambda: refill(server, again)), taken.bytes, taken.made)
+
+
+def refill(server: Contestant, operations: list[bytes]) -> None:
+    with open_link(server.port) as link:
+        store(link, operations)
+
+
+MOST_SUBJECTS = 1_000_000
+
+
+def stored(server: Contestant, count: int, messages: int) -> Cost:
+    """A stream of `count` messages on at most MOST_SUBJECTS subjects; the last message of one after the other is got."""
+    with ExitStack() as stack:
+        control, link = manage(server, stack), stack.enter_context(open_link(server.port))
+        wide = min(count, MOST_SUBJECTS)
+        settings = {"name": "GROW", "subjects": ["grow.>"], "storage": "file", "allow_direct": True}
+        ask(control, "$JS.API.STREAM.CREATE.GROW", settings)
+        taken = Taken(server)
+        for first in range(0, count, PORTION):
+            numbers = [n % wide for n in range(first, min(first + PORTION, count))]
+            store(link, publishes(lambda number: b"grow.%08d" % number, numbers))
+        taken.stop()
+        wanted = [b"$JS.API.DIRECT.GET.GROW.grow.%08d" % (n * STRIDE % wide) for n in range(messages)]
+        return Cost(cheapest(server, messages, lambda: get_all(server, wanted)), taken.bytes, taken.made)
+
+
+def get_all(server: Contestant, subjects: list[bytes]) -> None:
+    """Direct gets, TOGETHER of them unanswered."""
+    with open_link(server.port) as link:
+        link.settimeout(WAIT)
+        link.sendall(b"SUB _INBOX.got 1\r\n")
+        requests = iter(b"PUB %b _INBOX.got 0\r\n\r\n" % subject for subject in subjects)
+        asked = answered = 0
+        rest = b""
+        while True:
+            some = list(islice(requests, TOGETHER - (asked - answered)))
+            asked += len(some)
+            if asked == answered:
+                return
+            link.sendall(b"".join(some))
+            said = rest + link.recv(PIECE)
+            if b"PING\r\n" in said:
+                link.sendall(b"PONG\r\n")
+                said = said.replace(b"PING\r\n", b"")
+            if b"NATS/1.0 4" in said or b"NATS/1.0 5" in said:
+                raise Failure(f"a get was refused: {said[:300]!r}")
+            answered += said.count(b"x\r\n")  # the payload's end; no line of the answer ends so
+            rest = said[-2:]
+
+
+def streams(server: Contestant, count: int, messages: int) -> Cost:
+    """`count` streams; messages go to one after the other."""
+    with ExitStack() as stack:
+        control = manage(server, stack)
+        taken = Taken(server)
+        make(
+            control,
+            (
+                (f"$JS.API.STREAM.CREATE.G{n}", {"name": f"G{n}", "subjects": [f"grow.{n}"], "storage": "file"})
+                for n in range(count)
+            ),
+        )
+        taken.stop()
+        width = min(count, 100)  # at a time: how many files are written to is another question
+        again = publishes(lambda number: b"grow.%d" % number, [n % width * (count // width) for n in range(messages)])
+        return Cost(cheapest(server, messages, lambda: refill(server, again)), taken.bytes, taken.made)
+
+
+def consumer(number: int) -> tuple[str, object]:
+    """The request that makes it."""
+    stream, name = f"G{number // 100}", f"c{number % 100}"
+    settings = {"durable_name": name, "ack_policy": "explicit", "filter_subject": f"grow.{number // 100}.{name}"}
+    return f"$JS.API.CONSUMER.CREATE.{stream}.{name}", {"stream_name": stream, "config": settings}
+
+
+def consumers(server: Contestant, count: int, messages: int) -> Cost:
+    """`count` pull consumers, a hundred a stream, each with a subject of its own to filter by; messages go to one stream."""
+    with ExitStack() as stack:
+        control = manage(server, stack)
+        make(
+            control,
+            (
+                (f"$JS.API.STREAM.CREATE.G{n}", {"name": f"G{n}", "subjects": [f"grow.{n}.*"], "storage": "file"})
+                for n in range(max(1, count // 100))
+            ),
+        )
+        taken = Taken(server)
+        make(control, (consumer(number) for number in range(count)))
+        taken.stop()
+        again = publishes(lambda number: b"grow.0.c%d" % number, [n % 100 for n in range(messages)])
+        return Cost(cheapest(server, messages, lambda: refill(server, again)), taken.bytes, taken.made)
