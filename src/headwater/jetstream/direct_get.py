@@ -17,10 +17,10 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
-from headwater.jetstream.direct_answer import DirectAnswer
 from headwater.jetstream_documents.api_errors import store_reason
 from headwater.jetstream_documents.requests import DirectGetRequest
 from headwater.jetstream_documents.strict_reading import decode_request
+from headwater.jetstream_ranges.direct_answer import DirectAnswer
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter

@@ -35,7 +35,6 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream.backup_api import BackupApi
 from headwater.jetstream.consumer_api import ConsumerApi
 from headwater.jetstream.consumer_registry import ConsumerRegistry
-from headwater.jetstream.direct_answer import DirectAnswer
 from headwater.jetstream.direct_get import DirectGet
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
 from headwater.jetstream.requests import Aside, Call, Route, Routes, find_call, refusal_of
@@ -62,6 +61,7 @@ from headwater.jetstream_documents.answers import (
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_ranges.direct_answer import DirectAnswer
 from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch

@@ -1,1 +1,2 @@
-"""Ranges of a stream as stored batches, for readers that decode the log's own bytes."""
+"""Reads of a stream without a consumer: ranges as stored batches, for readers that decode the log's own bytes, and direct
+gets."""

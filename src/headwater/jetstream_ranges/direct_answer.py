@@ -6,7 +6,7 @@
 Hot and compiled: a key-value get is one call of `send_last`. An answer is encoded once, into a buffer that the next one uses
 again, and handed to the router as a `MessageView`.
 
-Decided elsewhere: which message is wanted, and what is answered when there is none (direct_get.py).
+Decided elsewhere: which message is wanted, and what is answered when there is none (jetstream/direct_get.py).
 """
 
 import cython

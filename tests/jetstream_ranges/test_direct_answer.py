@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
 from headwater.exchange.router import Router
-from headwater.jetstream.direct_answer import KEPT, DirectAnswer
+from headwater.jetstream_ranges.direct_answer import KEPT, DirectAnswer
 from headwater.jetstream_state.subject_table import SubjectTable
 from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, format_time
