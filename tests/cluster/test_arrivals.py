@@ -1,4 +1,4 @@
-"""What a peer's frame reaches here; the router is real, links are not."""
+"""The local receivers of a peer's frame; the router is real, links are not."""
 
 import pytest
 from support.forwarding_bench import BLOCK, Bench, arrive
@@ -77,7 +77,7 @@ def test_message_for_a_group_whose_member_has_left_goes_to_a_member_elsewhere_on
         assert link.said() == b"HMSG $G work + answer " + groups + b" 18 20\r\n" + BLOCK + b"hi\r\n"
         again = b"RMSG $G work | wkrs wkrs 2\r\nhi\r\n"
     assert (bench.arrivals.passed_on, bench.arrivals.groups_missed) == (1, 0)
-    arrive(bench, again)  # it was passed on to us: it ends here, whoever else there may be
+    arrive(bench, again)  # it was passed on to us, so it ends here, even if other members exist
     assert link.said() == b""
     assert (bench.arrivals.passed_on, bench.arrivals.groups_missed) == (1, 1)
 
@@ -94,10 +94,10 @@ def test_nothing_is_passed_on_that_never_was_here_or_that_a_real_server_would_al
     bench = Bench()
     link, peer = bench.peer()
     bench.forwarding.want(peer, b"work", b"wkrs", 1)
-    arrive(bench, b"RMSG $G work | wkrs 2\r\nhi\r\n")  # no member has left: this is no accident of timing
+    arrive(bench, b"RMSG $G work | wkrs 2\r\nhi\r\n")  # no member has left, so the frame did not just miss one
     bench.left.add(b"wkrs")
     bench.forwarding.want(peer, b"work", b"", 1)
-    arrive(bench, b"RMSG $G work | wkrs 2\r\nhi\r\n")  # its plain subscriptions have had the message
+    arrive(bench, b"RMSG $G work | wkrs 2\r\nhi\r\n")  # its plain subscriptions have received the message
     assert link.said() == b""
     assert bench.arrivals.groups_missed == 2
 

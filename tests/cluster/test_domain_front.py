@@ -1,4 +1,6 @@
-"""Nodes without streams in front of three nats-servers with a JetStream domain: a nats-server's front is the yardstick."""
+"""Nodes without streams in front of three nats-servers with a JetStream domain, compared with a nats-server as the
+front.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,7 +35,7 @@ async def answered(client: Client, subject: str) -> bool:
 
 
 async def insist(publish: Callable[[], Awaitable[T]]) -> T:
-    """Once more while the subjects of a new stream are not known at this front yet."""
+    """Retry while the subjects of a new stream are not known at this front yet."""
     while True:
         try:
             return await publish()
@@ -42,7 +44,7 @@ async def insist(publish: Callable[[], Awaitable[T]]) -> T:
 
 
 async def use(client: Client, name: str) -> object:
-    """What a client with the domain does at this front."""
+    """Use the domain from a client of this front."""
     stream = client.jetstream(domain="hub", timeout=PATIENCE)
     try:
         await stream.add_stream(name=name, subjects=[f"{name}.>"])

@@ -1,7 +1,7 @@
-"""Clusters whose routes fail, by accounting: each message has its publisher's name and a number.
+"""Clusters whose routes fail. Every message is accounted for: it has its publisher's name and a number.
 
-Whatever happens: nothing twice, every publisher's messages in order, nothing lost on the publisher's own broker. When it
-is over: a full mesh, equal interest tables, and nothing lost from then on.
+During every fault no message arrives twice, each publisher's messages arrive in order, and none is lost on the
+publisher's own broker. Afterwards the mesh is full, interest tables are equal, and no message is lost.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ def assert_invariants(nodes: list[Node]) -> None:
 
 
 Window = tuple[dict[str, int], dict[str, int]]
-"""How far each publisher was when all was well for the last time, and when it was well again."""
+"""Each publisher's number when the cluster was last healthy, and when it was healthy again."""
 
 
 def assert_lost_only_within(windows: list[Window], nodes: list[Node]) -> None:
@@ -104,7 +104,7 @@ def progress(nodes: list[Node]) -> dict[str, int]:
 
 
 async def publish_until(nodes: list[Node], condition: Callable[[], bool]) -> None:
-    """Every node publishes, all the time, until something has happened."""
+    """All nodes publish continuously until an event."""
     async with asyncio.timeout(30):
         while not condition():
             for node in nodes:
@@ -129,7 +129,7 @@ def cut_all(nodes: list[Node]) -> Noticed:
 
 
 def cut_one(nodes: list[Node]) -> Noticed:
-    """The route between the last two, which each learned of from the first."""
+    """Cut the route between the last two nodes, which learned of each other from the first."""
     (route,) = [route for peer, route in cluster_of(nodes[1].broker).routes() if peer.name == nodes[2].name]
     assert route.link is not None
     route.link.abort()
@@ -137,7 +137,7 @@ def cut_one(nodes: list[Node]) -> Noticed:
     def told() -> bool:
         return all(
             peer.link != route.number for node in nodes[1:] for peer in cluster_of(node.broker).peers
-        )  # neither has that route any more
+        )  # both have lost that route
 
     return told
 
@@ -148,7 +148,7 @@ def cut_one(nodes: list[Node]) -> Noticed:
     [
         pytest.param(cut_all, True, id="all routes are cut"),
         pytest.param(cut_one, True, id="one route is cut"),
-        # A busy route that swallows everything has to be noticed too, and one on which nothing goes.
+        # A route that loses everything must be detected, busy or idle.
         pytest.param(lambda nodes: black_hole(nodes, {INTO, OUT_OF}), True, id="a black hole"),
         pytest.param(lambda nodes: black_hole(nodes, {INTO, OUT_OF}), False, id="a black hole without traffic"),
         pytest.param(lambda nodes: black_hole(nodes, {INTO}), True, id="one direction is lost"),
@@ -190,7 +190,7 @@ def test_cluster_heals_and_nothing_is_lost_where_it_was_published(
 
 
 def links_of(brokers: list[Broker]) -> set[tuple[str, int]]:
-    """Every connection that is a route now; its number is never used again."""
+    """The numbers of all current routes; numbers are not reused."""
     return {(broker.server_id, peer.link) for broker in brokers for peer in cluster_of(broker).peers}
 
 
@@ -200,7 +200,7 @@ def gone(links: set[tuple[str, int]], brokers: list[Broker]) -> bool:
 
 @pytest.mark.slow
 def test_both_dial_at_once_again_and_again_and_nothing_comes_twice() -> None:
-    """From the first moment on both publish; then the routes are cut, and both look for each other at the same time."""
+    """Both publish from the start; then the routes are cut, and both dial each other at the same time."""
 
     async def test(stack: AsyncExitStack) -> None:
         proxies = [await stack.enter_async_context(RouteProxy()) for _ in range(2)]
@@ -254,7 +254,7 @@ Intruder = Callable[[AsyncExitStack, list[Node]], Awaitable[None]]
 
 
 async def says_it_is_another(stack: AsyncExitStack, nodes: list[Node]) -> None:
-    """A second server with the id of one that is in."""
+    """A second server with the id of a member."""
     stolen = nodes[1].broker.server_id
     await talk(
         nodes[0], b'CONNECT {"name":"%b","cluster":"hw"}\r\nINFO {"server_id":"%b","server_name":"x"}\r\n', stolen
@@ -285,7 +285,7 @@ CREDENTIALS = {"username": "route", "password": "s3cret"}
 
 
 async def does_not_know_the_password(stack: AsyncExitStack, nodes: list[Node]) -> None:
-    """Nor does it learn it by asking again; who knows it is let in, and may go again."""
+    """Repeated attempts are refused; a peer with the password is accepted, and may leave again."""
     address = f"127.0.0.1:{nodes[0].proxy.port}"
     await start_node(stack, "wrong", [f"nats-route://route:guess@{address}"], username="route", password="guess")
     for shown in (b"", b',"user":"route","pass":"guess"', b',"user":"root","pass":"s3cret"'):
@@ -298,7 +298,7 @@ async def does_not_know_the_password(stack: AsyncExitStack, nodes: list[Node]) -
 
 
 async def talk(node: Node, said: bytes, server_id: str) -> None:
-    """Say it at the route port, and hear the end."""
+    """Send bytes to the route port, and read until the end."""
 
     def converse() -> None:
         with RawLink(cluster_of(node.broker).port) as link:
@@ -338,7 +338,7 @@ def test_who_does_not_belong_is_kept_out_and_nobody_loses_a_message(intrude: Int
 
 @pytest.mark.slow
 def test_killed_process_takes_only_its_own_messages_and_its_successor_is_taken_in() -> None:
-    """kill -9 while everybody publishes; then another process on the same ports, with an id of its own."""
+    """kill -9 while all nodes publish; then another process, with a new id, on the same ports."""
 
     async def test(stack: AsyncExitStack) -> None:
         nodes = await start(stack, 2)
@@ -374,7 +374,7 @@ def test_killed_process_takes_only_its_own_messages_and_its_successor_is_taken_i
 
 @pytest.mark.slow
 def test_rolling_restart_under_lame_duck_moves_the_clients_and_ends_with_a_whole_cluster() -> None:
-    """Each broker in turn sends its clients away, stops, and comes back on its ports."""
+    """Each broker in turn sends its clients away, stops, and restarts on its ports."""
 
     async def test(stack: AsyncExitStack) -> None:
         route_ports, client_ports = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
@@ -392,8 +392,8 @@ def test_rolling_restart_under_lame_duck_moves_the_clients_and_ends_with_a_whole
         await meshed([broker for broker, _ in brokers], 2)
         got: list[list[int]] = [[], []]
         clients = []
-        for inbox in got:  # both begin at the first broker, and know the others from it alone
-            # Not for ever: nats-py misses its cancellation when a dial fails in the same turn, and then never ends.
+        for inbox in got:  # both start at the first broker, and know the others only from it
+            # With a timeout: nats-py misses its cancellation if a dial fails in the same turn, and then never ends.
             client = await nats.connect(brokers[0][0].url, reconnect_time_wait=0.01, max_reconnect_attempts=200)
             stack.push_async_callback(client.close)
             await client.subscribe("rolled", cb=partial(take_number, inbox))
@@ -449,7 +449,7 @@ def test_killed_broker_takes_only_itself_away_and_its_successor_on_the_same_port
             await meshed([first, second], 1)
             for _, route in cluster_of(second).routes():
                 assert route.link is not None
-                route.link.abort()  # what the others see of kill -9
+                route.link.abort()  # what the others observe of kill -9
         await meshed([first], 0)
         again = await start_node(stack, "n1", [address], port=port)
         await meshed([first, again], 1)
@@ -468,7 +468,7 @@ def test_route_whose_peer_takes_nothing_is_closed_and_the_others_do_not_feel_it(
         stuck.sendall(b'CONNECT {"name":"STUCK","cluster":"hw","headers":true}\r\n')
         stuck.sendall(
             b'INFO {"server_id":"STUCK","headers":true,"cluster":"hw"}\r\nRS+ $G flood\r\n'
-        )  # and reads nothing
+        )  # it reads nothing
         await meshed([first], 2)
         here, there = await nats.connect(first.url), await nats.connect(other.url)
         stack.push_async_callback(here.close)
@@ -495,7 +495,7 @@ def test_route_whose_peer_takes_nothing_is_closed_and_the_others_do_not_feel_it(
     run(test)
 
 
-FLOOD_BYTES = 16 << 20  # more than the broker may keep, and the kernel's buffers on the way together
+FLOOD_BYTES = 16 << 20  # more than the broker's limit and the kernel's buffers together
 FLOOD_PAYLOAD = 32 << 10
 
 
@@ -508,9 +508,7 @@ def test_flood_over_a_slow_route_loses_nothing_and_the_broker_keeps_little_of_it
         proxy.target = cluster_of(first).port
         listener = cluster_of(first).connections.listener
         assert listener is not None
-        listener.sockets[0].setsockopt(
-            socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16
-        )  # the kernel keeps little of it, too
+        listener.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)  # the kernel buffers little too
         second = await start_node(stack, "n1", [f"nats-route://127.0.0.1:{proxy.port}"], protocol=protocol)
         await meshed([first, second], 1)
         publisher, subscriber = await open_raw(stack, first), await open_raw(stack, second)

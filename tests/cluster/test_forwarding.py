@@ -1,4 +1,4 @@
-"""Which peers get a published message; the router is real, links are not."""
+"""The peers that get a published message; the router is real, links are not."""
 
 from collections import Counter
 
@@ -87,7 +87,7 @@ def test_plain_interest_and_groups_of_a_v2_peer_share_a_frame_and_of_a_v1_peer_d
 @pytest.mark.parametrize("block", [b"", BLOCK])
 @pytest.mark.parametrize("queue", [b"", b"wkrs"])
 def test_run_of_messages_is_forwarded_as_the_same_messages_one_by_one(block: bytes, queue: bytes) -> None:
-    """To a v2 peer, one without headers, a v1 peer, one whose subscription ends in the middle, and a client here."""
+    """To a v2 peer, one without headers, a v1 peer, one whose subscription ends within the run, and a local client."""
     head = b"HPUB foo %d %d\r\n" % (len(block), len(block) + 2) if block else b"PUB foo 2\r\n"
     ops = [head + block + b"%02d\r\n" % number for number in range(12)]
     heard: list[list[bytes]] = []
@@ -109,7 +109,7 @@ def test_run_of_messages_is_forwarded_as_the_same_messages_one_by_one(block: byt
         bench.router.flush()
         heard.append([link.said() for link in links])
     assert [said.count(b"foo") for said in heard[0]] == [12, 12, 12, 12, 5]
-    if not queue:  # who is chosen among members is another each time
+    if not queue:  # the choice among members differs each time
         assert heard[0] == heard[1]
 
 
@@ -120,7 +120,7 @@ def test_run_of_messages_is_forwarded_as_the_same_messages_one_by_one(block: byt
 def test_run_for_groups_of_one_peer_is_the_same_messages_one_by_one(
     kind: str, wanted: list[bytes], reply: bytes, block: bytes
 ) -> None:
-    """Nothing is to be chosen then. In v1 a peer has one member of each group, elsewhere two."""
+    """There is no choice then. In v1 the peer has one member of each group, otherwise two."""
     sizes = b"%d %d\r\n" % (len(block), len(block) + 2) if block else b"2\r\n"
     head = (b"HPUB foo " if block else b"PUB foo ") + reply + sizes
     ops = [head + block + b"%02d\r\n" % number for number in range(12)]

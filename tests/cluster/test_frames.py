@@ -1,4 +1,4 @@
-"""Frames for one peer, written from what a publisher wrote."""
+"""Frames for one peer, written from a publisher's message."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 
 class Published(NamedTuple):
-    """A message that a peer is to get: where its parts are is found by reading it as a frame."""
+    """A message for a peer; parsing it as a frame gives the positions of its parts."""
 
     reply: bytes = b""
     block: bytes = b""
 
 
 class Writing(RouteOpHandler):
-    """Writes what it reads, alone or as a run."""
+    """Writes the messages that it parses, alone or as a run."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -35,7 +35,7 @@ class Writing(RouteOpHandler):
 
 
 def written(message: Published, count: int, *, in_v1: bool = False, headers: bool = True, listed: bytes = b"") -> bytes:
-    """What `count` such messages are for a peer; in one read, and so as a run where there are several."""
+    """The frames of `count` such messages for a peer; they come in one read, so several are a run."""
     _, outlet = make_outlet(headers=headers)
     subscription = Subscription(b"foo", b"", b"RSID:7:1", outlet) if in_v1 else None
     frame = Frame(Target(outlet, in_v1, b"$G", True), subscription, listed)

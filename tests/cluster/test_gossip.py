@@ -1,5 +1,4 @@
-"""What peers say of themselves: servers that know one seed find each other, with a password on the routes; clients get their
-addresses."""
+"""Gossip: servers that know one seed find each other, with a password on the routes; clients get their addresses."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -47,7 +46,7 @@ NO_GNATSD = pytest.mark.skipif(not gnatsd_binaries(), reason="HEADWATER_GNATSD n
 def test_one_of_ours_and_two_real_servers_with_a_route_password_find_each_other_by_any_seed(
     protocol: Protocol, seed: int, tmp_path: Path
 ) -> None:
-    """A real server shows its password to a gossiped address only where the gossip says `auth_required`."""
+    """A real server sends its password to a gossiped address only if the gossip has `auth_required`."""
     binary = gnatsd_binaries()[0] if protocol == "v1" else None
     block = "authorization { user: route, password: s3cret, timeout: 5 }" + ("" if binary else "\n name: hw")
 
@@ -97,7 +96,7 @@ def test_clients_of_a_broker_on_every_address_get_those_of_the_machine_as_from_n
             {url.removesuffix(f":{port}") for url in urls if url.endswith(f":{port}")}
             for port in (ours.port, real.port)
         )
-        if own_addresses():  # else there is only loopback, where each has a word of its own
+        if own_addresses():  # otherwise there is only loopback, which each kind announces differently
             assert ours_at == real_at
 
     run(test)

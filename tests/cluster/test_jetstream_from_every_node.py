@@ -1,6 +1,6 @@
-"""Streams at one node of a cluster, read from every node in all the ways that nats-py has.
+"""Streams on one node of a cluster, read from every node in all the ways that nats-py has.
 
-Three real nats-servers prove what is expected; then three of ours, the workers of one port, and clusters of both makes.
+Three real nats-servers prove the expectations; then three of ours, workers that share a port, and mixed clusters.
 """
 
 import asyncio
@@ -52,11 +52,15 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 Way = Callable[[JetStreamContext, Client, str], Awaitable[None]]
-"""Reads at the given client what is stored under the given name: the stream, the first token of its subjects."""
+"""Reads through the given client what is stored under the given name: that of the stream, and the first token of its
+subjects.
+"""
 
 
 async def heard(what: Callable[[], Awaitable[object]]) -> None:
-    """Publish again while no stream listens: among nats-servers the answer to a creation may be ahead of the stream."""
+    """Retry a publish while no stream listens: with nats-servers the answer to a creation may arrive before the stream
+    exists.
+    """
     async with asyncio.timeout(PATIENCE):
         while True:
             with suppress(NoStreamResponseError):
@@ -71,7 +75,7 @@ async def fill(writer: JetStreamContext, name: str) -> None:
 
 
 def check(name: str, messages: list[Msg]) -> None:
-    """All three, under their own subjects, with their headers, and with replies that say where they are stored."""
+    """All three messages, with their own subjects, their headers, and replies that contain their sequence."""
     assert [(each.subject, each.data, (each.headers or {}).get("N")) for each in messages] == [
         (f"{name}.{number}", b"%d" % number, str(number)) for number in range(3)
     ]
@@ -82,7 +86,7 @@ def check(name: str, messages: list[Msg]) -> None:
 async def fetch(
     pull: JetStreamContext.PullSubscription, count: int, timeout: float = PATIENCE, **how: Any
 ) -> list[Msg]:
-    """Asked again while this node does not know the new consumer: among nats-servers the answer may be ahead of it."""
+    """Retried while this node does not know the new consumer: with nats-servers the answer may arrive before it."""
     async with asyncio.timeout(PATIENCE):
         while True:
             with suppress(ServiceUnavailableError):
@@ -147,7 +151,7 @@ async def bound_push_consumer(stream: JetStreamContext, client: Client, name: st
     inbox = client.new_inbox()
     config = ConsumerConfig(durable_name="bound", deliver_subject=inbox, ack_policy=AckPolicy.NONE)
     await stream.add_consumer(name, config)
-    subscription = await client.subscribe(inbox)  # after the consumer: it finds out that somebody listens now
+    subscription = await client.subscribe(inbox)  # after the consumer, which must detect the new subscriber
     check(name, [await subscription.next_msg(timeout=PATIENCE) for _ in range(3)])
 
 
@@ -227,12 +231,12 @@ _numbers = count()
 
 
 def play(cluster: StreamCluster, way: Way, prepare: Callable[[JetStreamContext, str], Awaitable[None]]) -> None:
-    """Streams are made and filled at the first node; then a client of every node reads."""
+    """Create and fill streams at the first node; then a client of every node reads."""
 
     async def scenario() -> None:
         async with asyncio.timeout(60), cluster.clients() as clients:
             for at, client in enumerate(clients):
-                name = f"{way.__name__}-{at}-{next(_numbers)}"  # a second try finds nothing of the first
+                name = f"{way.__name__}-{at}-{next(_numbers)}"  # a second try shares nothing with the first
                 await prepare(clients[0].jetstream(timeout=PATIENCE), name)
                 await way(client.jetstream(timeout=PATIENCE), client, name)
 
@@ -266,7 +270,7 @@ def test_objects_are_read_from_every_node(cluster: StreamCluster, way: Way) -> N
 
 
 def test_messages_cross_routes_of_the_older_protocol_without_their_headers(tmp_path: Path) -> None:
-    """v1 has none: fetches, pushes and acks work, statuses and whatever lives in headers (key-value stores) do not."""
+    """v1 has none: fetches, pushes and acks work, but statuses and features that use headers (key-value stores) do not."""
 
     async def scenario(cluster: StreamCluster) -> None:
         async with asyncio.timeout(30), cluster.clients() as clients:

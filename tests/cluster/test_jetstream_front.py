@@ -1,7 +1,7 @@
-"""A node without streams in front of three nats-servers with replicated ones, while the stream's leader is killed.
+"""A node without streams in front of three nats-servers with replicated streams, while the stream's leader is killed.
 
-Two fronts of the same cluster, a nats-server and ours, do the same at the same time; what the first one's client sees is
-what the second one's has to see.
+Two fronts of the same cluster, a nats-server and ours, do the same at the same time; our front's client must see the
+same as the other's.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 async def insist(what: Callable[[], Awaitable[T]]) -> T:
-    """Ask again while there is no leader, as a client has to with nats-servers alone."""
+    """Retry while there is no leader, as a client must with nats-servers alone."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
@@ -47,7 +47,7 @@ async def insist(what: Callable[[], Awaitable[T]]) -> T:
 
 
 class Front:
-    """One front's client, and what it does."""
+    """One front's client, and its work."""
 
     def __init__(self, name: str, client: Client) -> None:
         self.name = name
@@ -83,14 +83,14 @@ class Front:
         return str(info.cluster and info.cluster.leader)
 
     async def check(self) -> None:
-        """All that was published since is read by each consumer, in order; buckets and the API work."""
+        """Each consumer reads everything published since, in order; buckets and the API work."""
         name, stream = self.name, self.stream
         pull = await stream.pull_subscribe_bind("pull", name)
         wanted = [b"%d" % number for number in range(self.read, self.published)]
         self.read = self.published
         got: list[bytes] = []
         async with asyncio.timeout(PATIENCE):
-            while got != wanted:  # what was out when the leader died may come again
+            while got != wanted:  # messages in flight when the leader died may be redelivered
                 with suppress(NatsError, TimeoutError):
                     for message in await pull.fetch(len(wanted), timeout=TRY):
                         got += [message.data] if message.data not in got else []

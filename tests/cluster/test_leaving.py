@@ -1,4 +1,6 @@
-"""A broker that stops in a cluster: what peers sent it before is delivered, and what its clients said has arrived."""
+"""A broker that stops in a cluster: messages that peers sent it before are delivered, and its clients' messages have
+arrived.
+"""
 
 import asyncio
 import logging
@@ -26,7 +28,7 @@ from headwater.cluster import service
 from headwater.cluster.mesh import Protocol
 from headwater.testing.ports import free_port
 
-PING = b"\r\nPING\r\n"  # behind another line: the last word of a subject may be PING
+PING = b"\r\nPING\r\n"  # after another line, because the last word of a subject may be PING
 
 
 @pytest.mark.parametrize("protocol", ["v1", "v2"])
@@ -108,7 +110,7 @@ NUMBERS = re.compile(rb"MSG work 1 \d+\r\n(\d+)\r\n")
 
 
 async def read_numbers(reader: asyncio.StreamReader) -> list[int]:
-    """What a member got until its server sent it away, as it stood on the wire."""
+    """The messages that a member got until its server disconnected it, from the bytes on the wire."""
     return [int(number) for number in NUMBERS.findall(await reader.read())]
 
 

@@ -1,4 +1,4 @@
-"""What peers are told of the wishes of clients here, in both dialects."""
+"""Announcements of local interest to peers, in both dialects."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ def test_every_change_of_a_group_is_told_with_its_weight() -> None:
     assert [local.add(each).v2 for each in (one, two)] == [b"RS+ $G work wkrs 1\r\n", b"RS+ $G work wkrs 2\r\n"]
     assert local.queue_of(b"QRSID:2:1") == b"wkrs"
     assert local.remove(two) == News(b"UNSUB QRSID:2:1\r\n", b"RS+ $G work wkrs 1\r\n")
-    assert local.queue_of(b"QRSID:2:1") == b"wkrs"  # messages for it may be on their way
+    assert local.queue_of(b"QRSID:2:1") == b"wkrs"  # messages for it may be in flight
     assert local.remove(one).v2 == b"RS- $G work wkrs\r\n"
 
 

@@ -1,4 +1,6 @@
-"""The full mesh, decided: one conversation at a time, then whole clusters in simulated time from a printed seed."""
+"""Decisions about the full mesh: for one connection at a time, then for whole clusters in simulated time from a printed
+seed.
+"""
 
 from collections.abc import Sequence
 from random import Random
@@ -142,7 +144,7 @@ def test_of_two_links_between_brokers_of_ours_the_smaller_ids_stays(us_id: str, 
     actions = us.on_info(2, info("PEER", headwater="1"))
     assert us.peers["PEER"].link == stays
     assert [action.link for action in actions if isinstance(action, Close)] == [3 - stays]
-    assert list(us.lost(3 - stays)) == []  # the one that stays is what the configured route asked for
+    assert list(us.lost(3 - stays)) == []  # the remaining link satisfies the configured route
     assert list(us.lost(stays))[-1] == Dial(THEM, 1.05)
 
 
@@ -212,7 +214,7 @@ def test_later_info_changes_client_urls_and_never_the_address() -> None:
     us.on_info(1, info("PEER"))
     assert us.on_info(1, info("PEER", 9999, connect_urls=("10.0.0.7:4222",))) == [TellClients()]
     assert us.peers["PEER"].port == 6333
-    assert us.on_info(1, info("PEER", 4333, client_id=12)) == []  # gnatsd 1.4.1's slip
+    assert us.on_info(1, info("PEER", 4333, client_id=12)) == []  # a bug of gnatsd 1.4.1
     assert us.client_urls() == ("10.0.0.7:4222",)
     assert us.on_info(1, info("PEER", connect_urls=("10.0.0.7:4222",), ldm=True)) == [TellClients()]
     assert us.client_urls() == ()
@@ -254,7 +256,7 @@ def test_lost_peer_that_gossip_tells_of_again_is_dialled_at_once() -> None:
     assert us.on_info(1, RouteInfo(server_id="OTHER", ip=other)) == [Dial(other, 0.0)]
     us.dialled(2, other, "127.0.0.1")
     us.on_info(2, info("OTHER", 6302))
-    assert list(us.lost(2))[-1] == Dial(other, 1.05)  # looked for, ever more seldom
+    assert list(us.lost(2))[-1] == Dial(other, 1.05)  # dialled with growing delays
     assert us.dial_failed(other) == [Dial(other, 2.05)]
     assert us.on_info(1, RouteInfo(server_id="OTHER2", ip=other)) == [Dial(other, 0.0)]
 
@@ -349,7 +351,7 @@ def test_any_cluster_that_one_address_connects_becomes_a_full_mesh(seed: int) ->
     size = random.randint(2, 7)
     protocol = random.choice(PROTOCOLS)
     for at in range(size):
-        # a chain, a star, everybody to everybody, or themselves too: what people write
+        # what people configure: a chain, a star, all to all, or all including themselves
         routes = random.choice([[6000], [6000 + max(at - 1, 0)], [6000 + i for i in range(size)]])
         network.add(f"n{at}", 6000 + at, routes, protocol)
         if random.random() < 0.5:
@@ -379,14 +381,14 @@ def test_mesh_heals_after_links_and_brokers_are_lost(seed: int) -> None:
     network.run(10)
     assert_full_mesh(network)
     for node in network.nodes.values():
-        for peer in node.peers():  # told of each in turn: registered, lost, registered ...
+        for peer in node.peers():  # each change in order: registered, lost, registered ...
             seen = [event for event, who in node.events if who == peer]
             assert seen == ["registered", "lost"] * (len(seen) // 2) + ["registered"]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_route_lost_between_two_that_gossip_brought_together_is_made_again(seed: int) -> None:
-    """Everybody knows the first broker only; no broker dies, and the first one's routes may well stand all the time."""
+    """All know only the first broker; no broker dies, and the first one's routes may stay up all the time."""
     random = Random(seed)
     network = Network(seed)
     for at in range(random.randint(3, 6)):
@@ -397,5 +399,5 @@ def test_route_lost_between_two_that_gossip_brought_together_is_made_again(seed:
         for link in random.sample(sorted(network.ends), k=random.randint(0, len(network.ends))):
             network.close(link)
         network.run(random.uniform(0, 3))
-    network.run(120)  # a peer that gossip brought is dialled at most 30 seconds after the last try
+    network.run(120)  # a peer learned by gossip is dialled at most 30 seconds after the last try
     assert_full_mesh(network)

@@ -1,4 +1,4 @@
-"""What peers want, as it comes and goes."""
+"""Peers' interest, as it begins and ends."""
 
 from support.forwarding_bench import Bench, peers_want
 
@@ -12,7 +12,7 @@ def test_lost_peer_takes_its_interest_with_it() -> None:
     bench.forwarding.drop_peer(peer)
     assert not bench.router.has_interest(b"foo")
     assert bench.publish(b"foo") == 0
-    bench.forwarding.want(peer, b"foo", b"", 1)  # what was still on the way
+    bench.forwarding.want(peer, b"foo", b"", 1)  # still in flight
     assert peers_want(bench.forwarding) == []
 
 
@@ -20,7 +20,7 @@ def test_v1_unsub_with_a_maximum_counts_what_was_sent_since_sub() -> None:
     bench = Bench()
     link, peer = bench.peer(in_v1=True)
     bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:5")
-    bench.forwarding.want_one(peer, b"bar", b"", b"RSID:1:5")  # a token in use is left alone
+    bench.forwarding.want_one(peer, b"bar", b"", b"RSID:1:5")  # a token in use keeps its subscription
     bench.publish(b"foo")
     bench.forwarding.limit_one(peer, b"RSID:1:5", 3)
     assert [bench.publish(b"foo") for _ in range(4)] == [1, 1, 0, 0]

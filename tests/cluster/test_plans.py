@@ -1,4 +1,4 @@
-"""What is worked out once for all messages that the same peers want."""
+"""Plans, computed once for all messages with the same interest of peers."""
 
 import pytest
 from support.fake_link import make_outlet
@@ -9,7 +9,7 @@ from headwater.exchange.sublist import Outlet, Sublist, Subscription
 
 
 def plan_of(*wanted: tuple[int, bytes], in_v1: bool = False, maximum: int = 0) -> Plan:
-    """For a subject that these peers want, by number, with these queue groups."""
+    """The plan for a subject in which these peers, by number, have interest, with these queue groups."""
     outlets = [make_outlet()[1] for _ in range(3)]
     targets: dict[Outlet, Target] = {outlet: Target(outlet, in_v1, b"$G", True) for outlet in outlets}
     interest = Sublist()

@@ -1,4 +1,4 @@
-"""Traces that go on over a route: one report of each server, linked by the hop. Real and ours, either way round."""
+"""Traces that continue over a route: one report from each server, linked by the hop. Real and ours, in both directions."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -27,7 +27,7 @@ class Pair:
         self.clients = clients
 
     async def trace(self, at: str, subject: str, count: int = 2, **more: str) -> dict[str, Report]:
-        """What both servers report of a message published at one of them, by the server's name."""
+        """The reports of both servers on a message published at one of them, by server name."""
         publisher, reports = self.clients[at], asyncio.Queue[Report]()
 
         async def take(message: Msg) -> None:
@@ -44,7 +44,7 @@ class Pair:
         return {report.server: report for report in found}
 
     async def known(self, subject: str, at: str) -> None:
-        """Return once interest at one server is known at the other."""
+        """Return once the other server knows the interest."""
         inbox = asyncio.Event()
 
         async def take(_: Msg) -> None:
@@ -66,7 +66,7 @@ PAIRS = ["real", "real-and-ours", "ours"]
 
 
 async def start(stack: AsyncExitStack, kind: str, directory: Path) -> Pair:
-    """Servers called A and B, which know each other."""
+    """Servers named A and B, connected to each other."""
 
     async def real(name: str, route: str = "") -> NatsServer:
         flags = ["--name", name, "--cluster", f"nats://127.0.0.1:{ports[name]}", "--cluster_name", "hw"]
@@ -109,7 +109,7 @@ def test_both_servers_report_and_the_hop_links_them(kind: str, tmp_path: Path) -
             plain = [message for message in got[name] if (message.headers or {}).get("Nats-Trace-Only")]
             assert not plain
         hops = sorted((message.headers or {}).get("Nats-Trace-Hop", "") for message in got["A"] + got["B"])
-        assert hops.count("1") >= 2 and set(hops) == {"", "1"}  # delivered over the route once each way, and at home
+        assert hops.count("1") >= 2 and set(hops) == {"", "1"}  # delivered over the route once each way, and locally
 
     run(test)
 
@@ -130,7 +130,7 @@ async def check(pair: Pair, near: str, far: str, **more: str) -> None:
 
 
 def test_a_peer_that_continues_no_traces_gets_nothing_that_is_only_traced(tmp_path: Path) -> None:
-    """Dialect v1 has no headers, and a server of it traces nothing."""
+    """Dialect v1 has no headers, and its servers trace nothing."""
 
     async def test(stack: AsyncExitStack) -> None:
         brokers = await start_nodes(stack, 2, protocol="v1")

@@ -1,4 +1,6 @@
-"""One route, spoken by hand: what is refused and how, what counts before a peer is in, and recorded diallers."""
+"""One route, driven by raw bytes: what is refused and how, what counts before a peer is registered, and recorded
+diallers.
+"""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -32,21 +34,21 @@ REFUSED = b"-ERR 'Authorization Violation'\r\n"
 @pytest.mark.parametrize(
     ("protocol", "said", "heard"),
     [
-        # CONNECT comes first, and before it nothing counts
+        # CONNECT must be first; everything before it is refused
         ("v2", b'INFO {"server_id":"X"}\r\n', REFUSED),
         ("v2", b"RS+ $G >\r\n", REFUSED),
         ("v2", b"RMSG $G still 2\r\nhi\r\n", REFUSED),
         ("v2", b"PING\r\n", REFUSED),
         ("v1", b"SUB >  RSID:1:1\r\n", REFUSED),
         ("v1", b"MSG still RSID:1:1 2\r\nhi\r\n", REFUSED),
-        # who it is
+        # identity
         ("v2", b"CONNECT {}\r\n", b'-ERR \'Rejecting connection, cluster name "" does not match "hw"\'\r\n'),
         ("v2", b'CONNECT {"lang":"python"}\r\n', b"-ERR 'attempted to connect to route port'\r\n"),
         ("v1", b'CONNECT {"lang":"go"}\r\n', b"-ERR 'attempted to connect to route port'\r\n"),
         ("v2", b'CONNECT {"cluster":"hw"}\r\nCONNECT [\r\n', b""),
         ("v2", b'CONNECT {"cluster":"hw"}\r\nINFO {"server_id":"X","cluster":"other"}\r\n', b""),
         ("v2", b'CONNECT {"cluster":"hw"}\r\nINFO {"server_id":""}\r\n', b""),
-        # what is no operation, here or at all
+        # operations that do not exist, on routes or at all
         ("v2", b"HELLO\r\n", UNKNOWN),
         ("v2", HELLO + b"SUB foo  RSID:1:1\r\n", UNKNOWN),
         ("v1", HELLO_V1 + b"RS+ $G foo\r\n", UNKNOWN),
@@ -55,11 +57,11 @@ REFUSED = b"-ERR 'Authorization Violation'\r\n"
         ("v1", HELLO_V1 + b"MSG still RSID:1:1 2\r\nlonger\r\n", UNKNOWN),
         ("v2", HELLO + b"RS+ $G " + b"x" * 20_000 + b"\r\n", b"-ERR 'maximum control line exceeded'\r\n"),
         ("v2", HELLO + b"RMSG $G still 999999999\r\n", b"-ERR 'Maximum Payload Violation'\r\n"),
-        # arguments that cannot be read: silence
+        # unreadable arguments: closed without -ERR
         ("v1", HELLO_V1 + b"MSG still 3\r\n", b""),
         ("v1", HELLO_V1 + b"MSG still RSID:1:1 x\r\n", b""),
         ("v2", HELLO + b"RMSG $G still x\r\n", b""),
-        # any -ERR of the peer ends the route
+        # any -ERR from the peer ends the route
         ("v2", HELLO + b"-ERR 'Invalid Subject'\r\n", b""),
         ("v1", HELLO_V1 + b"-ERR 'Slow Consumer'\r\n", b""),
     ],
@@ -82,7 +84,7 @@ def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
                 return link.hear_end()
 
         answer = await asyncio.to_thread(talk)
-        if b"INFO" in said and heard != b"":  # it was in: all interest came first
+        if b"INFO" in said and heard != b"":  # it was registered: all interest was sent first
             assert answer.endswith(heard)
         else:
             assert (answer[-len(heard) :] if heard else b"") == heard
@@ -146,7 +148,7 @@ def test_interest_before_info_counts_once_the_peer_is_in() -> None:
 
 
 def recorded_diallers() -> list[Any]:
-    """What who dialled said, from the recorded conversations of real brokers."""
+    """The dialling side's bytes, from recorded conversations of real brokers."""
     found = []
     for file, parts, protocol in (("routes_v1_gnatsd.txt", (1, 3, 4), "v1"), ("routes_v2_nats_server.txt", (1,), "v2")):
         for part in parts:

@@ -1,4 +1,4 @@
-"""Which subjects brokers exchange, as the rules are asked."""
+"""Decisions of the rules about the subjects that brokers exchange."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Clusters at work: brokers of ours in this process, alone and with real nats-servers; clients are nats-py, unmodified.
+"""Whole clusters: our brokers in this process, alone and with real nats-servers; the clients are nats-py, unmodified.
 
 Every node has a client, and each kind of message is published at every node for subscribers at every other.
 """
@@ -50,7 +50,7 @@ async def answer(message: Msg) -> None:
 
 
 def knows_headers(client: Client) -> bool:
-    """Whether its server does; those that do also tell at once that nobody answers."""
+    """Whether the client's server supports headers; those that do also report at once that there are no responders."""
     return bool(client._server_info.get("headers"))
 
 
@@ -93,7 +93,7 @@ async def exchange(
     assert sum(1 for inbox in members if inbox.got) > 1
     for inbox in plain:
         assert sorted(len(data) for _, data in inbox.got) == [1] * 2 * count + [1 << 20] * count
-        for at in range(count):  # order of one publisher
+        for at in range(count):  # in one publisher's order
             mine = [(subject, len(data)) for subject, data in inbox.got if data[:1] == b"%d" % at]
             assert mine == [("plain", 1), (odd, 1), ("plain", 1 << 20)]
     if headers:
@@ -145,7 +145,7 @@ def test_real_nats_servers_with_their_default_settings_are_part_of_the_cluster(r
 @pytest.mark.parametrize("ours", [1, 2])
 @pytest.mark.parametrize("role", ["dials us", "is dialled"])
 def test_real_gnatsd_are_part_of_a_cluster_that_speaks_v1(role: str, ours: int, tmp_path: Path) -> None:
-    """All that HEADWATER_GNATSD names are in it together."""
+    """All binaries in HEADWATER_GNATSD form one cluster."""
 
     async def test(stack: AsyncExitStack) -> None:
         brokers = [await start_node(stack, "n0", protocol="v1")] if role == "dials us" else []
@@ -154,7 +154,7 @@ def test_real_gnatsd_are_part_of_a_cluster_that_speaks_v1(role: str, ours: int, 
         for binary in gnatsd_binaries():
             route = f"nats://127.0.0.1:{free_port()}"
             flags = ["--cluster", route, *(["--routes", seed] if seed else [])]
-            real = await asyncio.to_thread(  # gnatsd 0.9 does not say which port it was given
+            real = await asyncio.to_thread(  # gnatsd 0.9 does not report the port that it was given
                 start_nats_server,
                 tmp_path / binary.name,
                 *flags,
@@ -294,10 +294,10 @@ def test_route_passwords_may_be_bcrypt_hashes(protocol: Protocol) -> None:
 @pytest.mark.interop
 @pytest.mark.parametrize("who_keeps_the_hash", ["ours", "a real server"])
 def test_real_server_and_ours_prove_themselves_to_each_others_hash(who_keeps_the_hash: str, tmp_path: Path) -> None:
-    """By a password that has to be escaped in a URL."""
+    """With a password that must be escaped in a URL."""
     hashed = bcrypt.hashpw(b"s3cr@t", bcrypt.gensalt(4)).decode()
     keeps = {"username": "route", "password": hashed}
-    shows = {"username": "route", "password": "other"}  # what the URL has is shown
+    shows = {"username": "route", "password": "other"}  # the URL's credentials are sent
 
     async def test(stack: AsyncExitStack) -> None:
         port, routes = free_port(), ""
@@ -320,7 +320,7 @@ def test_real_server_and_ours_prove_themselves_to_each_others_hash(who_keeps_the
         inbox = Inbox()
         await there.subscribe("proved", cb=inbox.take)
         await there.flush()
-        await spread({b"proved"}, [first], 1)  # a peer that refuses us would not tell us
+        await spread({b"proved"}, [first], 1)  # a peer that refuses us would not send it
         await here.publish("proved", b"")
         await until(lambda: bool(inbox.got), "the message across the route")
 
@@ -330,7 +330,7 @@ def test_real_server_and_ours_prove_themselves_to_each_others_hash(who_keeps_the
 @pytest.mark.interop
 @pytest.mark.parametrize("other_is", ["ours", "a real server"])
 def test_queue_message_for_a_member_that_has_left_reaches_one_elsewhere_once(other_is: str, tmp_path: Path) -> None:
-    """A peer sends it to a broker whose only member has just left; another broker has one."""
+    """A peer sends the message to a broker whose only member has just left; another broker has one."""
 
     async def test(stack: AsyncExitStack) -> None:
         first = await start_node(stack, "n0")
@@ -490,7 +490,7 @@ def test_accounts_stay_apart_across_routes() -> None:
 
 @pytest.mark.parametrize("other_is", ["ours", "a real server"])
 def test_account_that_a_reload_brings_has_its_interest_in_both_directions(other_is: str, tmp_path: Path) -> None:
-    """Also what a peer said that it wants long before."""
+    """Also interest that a peer announced long before."""
 
     async def test(stack: AsyncExitStack) -> None:
         late = AccountOptions(name="LATE", users=(UserOptions(username="late", password="p"),))
@@ -535,7 +535,7 @@ def test_peers_are_not_asked_for_what_every_broker_has_itself() -> None:
         broker = await start_node(stack, "n0")
         assert (
             cluster_of(broker).space("$G").wanted.wanted() == []
-        )  # though requests to $SYS.REQ.> lead to its own $SYS
+        )  # although requests to $SYS.REQ.> lead to its own $SYS
         assert broker.router is not None
         assert broker.router.has_interest(b"$SYS.REQ.USER.INFO")
 
@@ -593,7 +593,9 @@ EXPORTS = SubjectRules(allow=("out.>", "ready.>"), deny=("out.secret", "ready.se
 
 
 async def check_exchange(ruled: Client, free: Client, ruled_broker: Broker, free_wants: set[bytes]) -> None:
-    """`ruled` is at a broker with the rules above, `free` at one without: what each hears of what the other says."""
+    """`ruled` is a client of a broker with the rules above, `free` of one without: the messages that each receives from
+    the other.
+    """
     heard_by_ruled, heard_by_free = Inbox(), Inbox()
     for subject in ("in.a", "out.a", "other", "ready.ruled"):
         await ruled.subscribe(subject, cb=heard_by_ruled.take)
@@ -602,7 +604,7 @@ async def check_exchange(ruled: Client, free: Client, ruled_broker: Broker, free
     await ruled.flush()
     await free.flush()
     await spread(free_wants, [ruled_broker], 1)
-    while not heard_by_ruled.got:  # then `free`'s broker has heard of all that came before
+    while not heard_by_ruled.got:  # then `free`'s broker has received everything sent before
         await free.publish("ready.ruled", b"")
         await free.flush()
         await asyncio.sleep(0.005)

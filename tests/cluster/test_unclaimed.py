@@ -1,4 +1,4 @@
-"""What peers want in accounts that are not here yet."""
+"""Peers' interest in accounts that do not exist here yet."""
 
 from headwater.cluster import unclaimed
 from headwater.cluster.route import Interest

@@ -1,4 +1,4 @@
-"""Accounts: a router each, limits, and names that cannot leave their folder."""
+"""Accounts: their routers, their limits, and names that cannot escape their folder."""
 
 from headwater.exchange.access_options import AccountOptions
 from headwater.exchange.accounts import Accounts

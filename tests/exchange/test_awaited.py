@@ -1,4 +1,4 @@
-"""Who waits for a listener is woken by the subscription that makes it."""
+"""A consumer that waits for a subscriber is woken by the subscription."""
 
 import pytest
 from hypothesis import given
@@ -77,7 +77,7 @@ def test_every_way_to_subscribe_at_a_router_wakes() -> None:
     router, calls = Router(lambda function: None, 1), list[str]()
 
     def nothing(*_: bytes) -> None:
-        """Takes what comes."""
+        """Accept every message."""
 
     def wait() -> None:
         router.awaited.add(b"to", lambda: calls.append("woken"))

@@ -1,4 +1,4 @@
-"""Who is held back for whom, and for how long; links are not real, and the clock is the test's."""
+"""Which publishers are held for which receivers, and for how long; links are not real, and the test controls the clock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ class Bench:
         self.backpressure = Backpressure(lambda: self.now, MAX_PENDING)
 
     def hold(self, *receivers: Receiver) -> FakeLink:
-        """A publisher that has just published to `receivers`."""
+        """Hold a publisher that has just published to `receivers`."""
         publisher = FakeLink()
         self.backpressure.hold_publisher(as_link(publisher), [receiver.outlet for receiver in receivers])
         return publisher
@@ -62,7 +62,7 @@ def test_publisher_waits_for_a_peer_until_little_waits_for_it() -> None:
         peer = Receiver(is_route=True, waiting=2 << 20)
         publisher = bench.hold(peer)
         assert not publisher.reading
-        for _ in range(5):  # it takes bytes all the time: the publisher waits
+        for _ in range(5):  # it keeps accepting bytes: the publisher waits
             peer.link.sent += 1000
             bench.now += 0.01
             await asyncio.sleep(0)
@@ -131,7 +131,7 @@ def test_publisher_is_held_for_a_client_only_while_that_takes_bytes() -> None:
         publisher = bench.hold(slow)
         assert not publisher.reading
         await goes_on(publisher)
-        assert not bench.hold(slow).reading  # it has taken nothing since, but it may be about to
+        assert not bench.hold(slow).reading  # it has accepted nothing since, but may do so soon
         bench.now += 2 * GRACE_SECONDS
         assert bench.hold(slow).reading
         slow.link.sent += 1
@@ -144,7 +144,7 @@ def test_publisher_waits_for_a_client_that_reads_and_would_soon_be_cut_off() -> 
     async def test(bench: Bench) -> None:
         near = Receiver(is_route=False, waiting=MAX_PENDING // 2 + 1)
         publisher = bench.hold(near)
-        for _ in range(5):  # looks, 5 ms apart
+        for _ in range(5):  # checks, 5 ms apart
             near.link.sent += 1
             await asyncio.sleep(STALL_SECONDS)
             assert not publisher.reading
@@ -154,7 +154,7 @@ def test_publisher_waits_for_a_client_that_reads_and_would_soon_be_cut_off() -> 
         publisher = bench.hold(near)
         bench.now += LONGEST_HOLD
         near.link.sent += 1
-        await goes_on(publisher)  # others are not to wait for it for long
+        await goes_on(publisher)  # others must not wait for it for long
 
     run(test)
 
@@ -191,7 +191,7 @@ def test_route_is_held_back_only_for_a_client_that_would_soon_be_cut_off() -> No
         route = bench.hold_route(behind.outlet)
         assert not route.reading
         await goes_on(route)
-        assert bench.hold_route(behind.outlet).reading  # stuck: others are not to wait for it
+        assert bench.hold_route(behind.outlet).reading  # stuck: others must not wait for it
 
     run(test)
 

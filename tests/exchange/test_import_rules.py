@@ -1,4 +1,4 @@
-"""Which imports hold: decided from the options alone."""
+"""Which imports are allowed, decided from the options alone."""
 
 from headwater.exchange.access_options import AccountOptions, ExportOptions, ImportOptions
 from headwater.exchange.import_rules import check_imports, export_for

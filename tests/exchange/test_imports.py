@@ -1,4 +1,4 @@
-"""Imports at work, without sockets; what clients see of them is in server/test_reference_imports.py."""
+"""Imports without sockets; server/test_reference_imports.py has the clients' view."""
 
 from headwater.exchange.access_options import ExportOptions, ImportOptions
 from headwater.exchange.account import Account
@@ -43,7 +43,7 @@ def test_a_subscription_beside_the_import_has_no_shadow() -> None:
 
 
 def test_a_service_import_is_known_to_peers_to_await_replies_before_its_first_request() -> None:
-    """A request may take another route than the interest that is sent with it, and be sooner."""
+    """A request may take another route than the interest sent with it, and arrive first."""
     importer, exporter = (Account(name, router(), None, False) for name in ("HOME", "THERE"))
     options = ImportOptions(account="THERE", subject="ask", kind="service")
     export = ExportOptions(subject="ask", kind="service")

@@ -1,4 +1,4 @@
-"""Which peers, leaf nodes and hubs get a message, and who hears of which interest; the router is real, links are not."""
+"""Which peers, leaf nodes and hubs get a message or an announcement of interest; the router is real, links are not."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ Known = tuple[object, bytes, bytes, bytes, int]
 
 
 class Told:
-    """The leaf nodes' side: keeps what it is told."""
+    """The leaf nodes' side: records announcements."""
 
     def __init__(self) -> None:
         self.forwarding = LeafForwarding(1)
@@ -40,7 +40,7 @@ class Told:
 
 
 class Crossroads(Bench):
-    """A node of a cluster with a peer, two spokes of different clusters and a hub; each wants `foo`."""
+    """A node of a cluster with a peer, two spokes of different clusters and a hub; each has interest in `foo`."""
 
     def __init__(self, groups: str = "", subject: bytes = b"foo") -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Crossroads(Bench):
         self.wanted.append((origin, subject, queue, change))
 
     def heard(self) -> dict[str, bytes]:
-        """What each got, and drops that."""
+        """Remove and return the messages that each got."""
         self.router.flush()
         return {name: said for name, link in self.links.items() if (said := link.said())}
 

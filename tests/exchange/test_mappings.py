@@ -1,4 +1,4 @@
-"""Mappings of an account: which one decides, and how weights are drawn."""
+"""Mappings of an account: which one applies, and how weights are drawn."""
 
 import pytest
 

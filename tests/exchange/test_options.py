@@ -1,4 +1,4 @@
-"""Options that cannot work are refused before anything starts."""
+"""Invalid options are refused before anything starts."""
 
 import pytest
 

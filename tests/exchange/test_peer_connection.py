@@ -4,7 +4,7 @@ from headwater.exchange.peer_connection import PeerConnection
 
 
 class RecordedLink:
-    """Counts what a connection asks of its link."""
+    """Counts a connection's calls to its link."""
 
     def __init__(self) -> None:
         self.closing = False

@@ -1,4 +1,4 @@
-"""Messages in pieces go to the one client that is there, in order with everything else, and nowhere past its rules."""
+"""Messages in pieces go to the sole client, in order with everything else, and never bypass its permissions."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Who may stay when the users change."""
+"""Which clients may stay when the users change."""
 
 import asyncio
 import os
@@ -110,7 +110,7 @@ def test_who_a_callout_service_let_in_stays_while_the_callout_is_what_it_was() -
     assert Reauthorization(before, before.replace(max_payload=100)).renewed(guest) is guest
     assert Reauthorization(before, after).renewed(guest) is None
     assert accounts_can_change(before, after)
-    assert not accounts_can_change(options(ANN), after)  # its key pair is made at the start
+    assert not accounts_can_change(options(ANN), after)  # its key pair is generated at the start
 
 
 def test_accounts_can_change_but_not_go() -> None:
@@ -159,12 +159,12 @@ accounts {{
 """
 
 
-ATTEMPTS = 5000  # each is a conversation of half a millisecond or more
+ATTEMPTS = 5000  # each takes half a millisecond or more
 
 
 @contextmanager
 def reloadable(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[], object]]]:
-    """The port of a server that runs with BEFORE, and what makes it read AFTER."""
+    """The port of a server with the configuration BEFORE, and a function that makes it load AFTER."""
     file = directory / "server.conf"
     file.write_text(BEFORE.format(store=directory / "store"))
     if kind == "headwater":
@@ -193,7 +193,7 @@ def test_a_new_account_is_there_after_a_reload_with_its_streams_and_imports(kind
             a.say(b"PUB s.x 2\r\nhi\r\nPUB old 0\r\n\r\n")
             assert a.settle() == b"MSG new 1 0\r\n\r\n", "who was there before is still there, and mapped"
             assert b.settle() == b"MSG s.x 1 2\r\nhi\r\n"
-            for _ in range(ATTEMPTS):  # streams come a moment later
+            for _ in range(ATTEMPTS):  # streams are ready a moment later
                 b.say(b"PUB $JS.API.INFO in 0\r\n\r\n")
                 if b'"limits"' in b.settle():
                     break
@@ -202,7 +202,7 @@ def test_a_new_account_is_there_after_a_reload_with_its_streams_and_imports(kind
 
 
 def enter_when_known(port: int) -> RawLink:
-    """A link of the user that the reload brings."""
+    """A link of the user that the reload adds."""
     for _ in range(ATTEMPTS):
         with suppress(EOFError, AssertionError):
             return dial(port, user="b", **{"pass": "p"})
@@ -210,7 +210,7 @@ def enter_when_known(port: int) -> RawLink:
 
 
 def test_a_reload_with_thousands_of_users_and_clients_looks_at_each_user_once() -> None:
-    """For each client it went through all users, three times: a minute with a thousand of them."""
+    """It once compared all users for each client, three times: a minute with a thousand users."""
     users = [UserOptions(username=f"u{number}", password="p") for number in range(2000)]
     before, after = accounts(*users), accounts(*users[:-1], replace(users[-1], password="q"))
     judge = Reauthorization(before, after)
@@ -226,7 +226,7 @@ DENIES = ', permissions: { subscribe: { deny: ["_INBOX.>", "part.secret"] }, pub
 
 @contextmanager
 def with_permissions(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[], object]]]:
-    """The port of a server whose user may do everything, and what makes it read DENIES."""
+    """The port of a server whose user may do everything, and a function that makes it load DENIES."""
     file = directory / "server.conf"
     file.write_text(OPEN.format(permissions=""))
 
@@ -261,7 +261,7 @@ def test_a_reload_ends_the_subscriptions_that_new_permissions_forbid_and_the_cli
         assert link.settle() == b""
         reload()
         told = link.hear_line()
-        while told == b"PING\r\n":  # of the server's own
+        while told == b"PING\r\n":  # sent by the server
             told = link.hear_line()
         assert told == b"""-ERR 'Permissions Violation for Subscription to "_INBOX.x.*" (sid "1")'\r\n"""
         for subject in (b"_INBOX.x.y", b"part.secret", b"part.of", b"free", b"p.x"):

@@ -1,4 +1,4 @@
-"""Reply subjects between accounts: each leads back until its time is over, and there is room for so many."""
+"""Reply subjects between accounts: each leads back until it expires, and their number is limited."""
 
 import pytest
 

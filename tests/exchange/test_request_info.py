@@ -1,4 +1,4 @@
-"""Nats-Request-Info is what the broker says, and nothing else."""
+"""Only the broker's Nats-Request-Info reaches a service."""
 
 import pytest
 

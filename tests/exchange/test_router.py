@@ -1,4 +1,4 @@
-"""Deliveries: who gets a message, in which bytes, and what happens to those who do not keep up."""
+"""Deliveries: the receivers of a message, the bytes they get, and the treatment of slow receivers."""
 
 import logging
 from collections import Counter

@@ -1,4 +1,4 @@
-"""One client's conversation, op by op, without a socket. The same rules over TCP: test_wire_behaviour."""
+"""One client's session, op by op, without a socket. The same rules over TCP: test_wire_behaviour."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responder
 
 
 class Register:
-    """What a session needs of the broker's register of sessions."""
+    """What a session needs from the broker's register of sessions."""
 
     def __init__(self, options: BrokerOptions, accounts: Accounts) -> None:
         self.options = options
@@ -73,7 +73,7 @@ class Register:
 
 
 class Desk:
-    """A router, a register and clients that talk to them in bytes."""
+    """A router, a register, and clients that send them bytes."""
 
     def __init__(self, **options: object) -> None:
         self.scheduled: list[Callable[[], None]] = []
@@ -95,7 +95,7 @@ class Desk:
             function()
 
     def ask(self, data: bytes, first: bytes = PLAIN) -> bytes:
-        """What one client hears for `data`."""
+        """The answer to one client's `data`."""
         session, link = self.connect(first)
         self.tell(session, data)
         return link.said()
@@ -143,7 +143,7 @@ def test_a_pedantic_complaint_comes_once_and_before_the_payload() -> None:
         assert session.receive(bytearray(said), filled) == 0
     assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"
     desk.tell(session, said)
-    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"  # of the second op
+    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"  # for the second op
 
 
 def test_a_client_that_skips_connect_is_verbose_and_has_no_headers() -> None:
@@ -224,7 +224,8 @@ def test_a_request_that_reaches_nobody_gets_status_503() -> None:
     block = b"NATS/1.0 503\r\nNats-Subject: nobody\r\n\r\n"
     expected = b"HMSG r.1 5 %d %d\r\n%b\r\n" % (len(block), len(block), block)
     assert Desk().ask(b"SUB r.* 5\r\nPUB nobody r.1 0\r\n\r\n") == expected
-    # A queue subscription to the reply subject does not count; and where nobody listens, or there is none: silence.
+    # A queue subscription to the reply subject does not count. Without a subscription or without a reply subject there
+    # is no status.
     assert Desk().ask(b"SUB r.1 q 5\r\nPUB nobody r.1 0\r\n\r\n") == b""
     assert Desk().ask(b"PUB nobody r.1 0\r\n\r\nPUB nobody 0\r\n\r\n") == b""
 
@@ -274,7 +275,7 @@ SLOW_CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"user":"u","pass":"s3
 
 
 def ask_slowly(said: bytes) -> tuple[Desk, Session, FakeLink, int]:
-    """A session that has sent its CONNECT and `said`, and waits for the verdict; how many bytes it has used."""
+    """A session that has received CONNECT and `said`, and waits for the verdict; and the number of bytes it has used."""
     desk = Desk(authorization=HASHED)
     session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The subject that a JetStream delivery bears, behind its reply on a route."""
+"""The shown subject of a JetStream delivery, after its reply on a route."""
 
 import pytest
 
@@ -11,11 +11,11 @@ ACK = b"$JS.ACK.s.c.1.2.3.4.5"
     ("reply", "shown"),
     [
         (ACK + b"@orders.eu", b"orders.eu"),
-        (b"$JS.ACK.s@s.c@c.1.2.3.4.5@orders@eu.x", b"orders@eu.x"),  # names and subjects may have it, too
+        (b"$JS.ACK.s@s.c@c.1.2.3.4.5@orders@eu.x", b"orders@eu.x"),  # names and subjects may contain `@` too
         (b"$JS.ACK.domain.hash.s.c.1.2.3.4.5.random@orders.eu", b"orders.eu"),
         (ACK, None),
         (ACK + b"@", None),
-        (b"$JS.ACK.s.c.1.2.3.4@orders.eu", None),  # a dot too few: whatever it is, it is no ack subject
+        (b"$JS.ACK.s.c.1.2.3.4@orders.eu", None),  # one dot too few for an ack subject
         (b"_INBOX.1.2.3.4.5.6.7.8.9@orders.eu", None),
         (b"$JS.ACK", None),
         (b"", None),

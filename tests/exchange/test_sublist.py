@@ -1,4 +1,4 @@
-"""The trie and its cache find what the plain rule finds, whatever was inserted and removed before."""
+"""The trie and its cache agree with the plain matching rule after any insertions and removals."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ steps = st.lists(
 
 
 def naive(live: list[Subscription], subject: bytes) -> tuple[set[Subscription], dict[bytes, set[Subscription]]]:
-    """Plain subscriptions and groups that `subject` reaches, by the rule and nothing else."""
+    """Plain subscriptions and groups that match `subject`, by the plain rule."""
     plain: set[Subscription] = set()
     groups: dict[bytes, set[Subscription]] = {}
     for subscription in live:

@@ -1,4 +1,4 @@
-"""What `-V` logs, on nats-server and on ours: the same ops in the same form, and no credentials."""
+"""The log of `-V`, on nats-server and on ours: the same ops in the same form, and no credentials."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def traced(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 
 def lines_of(kind: str, directory: Path, caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What a server logs of a client that says SAID, less the address, the number, and the PINGs of this test."""
+    """A server's log of a client that sends SAID, without the address, the number, and the PINGs of this test."""
     file = directory / "server.conf"
     file.write_text(CONFIG)
     if kind == "headwater":
@@ -45,7 +45,7 @@ def lines_of(kind: str, directory: Path, caplog: pytest.LogCaptureFixture) -> li
             converse(real.port)
         lines = [line.split("[TRC] ")[1] for line in real.log.read_text().splitlines() if "[TRC] " in line]
     masked = [re.sub(r"^127\.0\.0\.1:\d+ - cid:\d+ - ", "", line) for line in lines]
-    # What is no op at all is logged by ours only.
+    # Only ours logs bytes that are no op.
     return [line for line in masked if not re.search("PING|PONG|BOGUS", line)]
 
 
@@ -68,7 +68,9 @@ def test_the_ops_are_those_that_nats_server_logs(traced: pytest.LogCaptureFixtur
 
 
 def arrow(line: str) -> str:
-    """An op without who said it: until a CONNECT is judged nobody knows, here and there at another moment."""
+    """An op without its user, which is unknown until the verdict on CONNECT; the two servers log that at different
+    moments.
+    """
     return re.sub(r'^"[^"]*" - ', "", line)
 
 

@@ -1,4 +1,6 @@
-"""Streams of one node, used by their domain from every node of its cluster, of its hub and of its spoke; and accounts."""
+"""Streams of one node, used through their domain from every node of its cluster, of its hub and of its spoke; and
+accounts.
+"""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -70,7 +72,7 @@ def test_accounts_stay_apart(tmp_path: Path, kinds: tuple[str, ...]) -> None:
                 inbox = inboxes[user, place] = Inbox()
                 await client.subscribe("said.*", cb=inbox.take)
         await heard_by_all(by_user["a"], by_user["a"])
-        for first in (0, 2):  # account B is joined to no hub: it stays within its cluster
+        for first in (0, 2):  # account B joins no hub: it stays within its cluster
             side = by_user["b"][first : first + 2]
             await heard_by_all(side, side)
         for user, clients in by_user.items():

@@ -1,4 +1,4 @@
-"""Links between a cluster of hubs and its spoke, also a cluster, that are cut; hubs that end. Each message is counted."""
+"""A cluster of hubs and a spoke that is also a cluster: links are cut, hubs stop. Each message is counted."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -67,7 +67,7 @@ def test_only_messages_that_need_the_lost_link_are_lost_and_none_comes_twice(
         while not outage.done():
             await publish(5)
         await outage
-        await heard_by_all(clients, clients)  # joined again, and what was subscribed to is known again
+        await heard_by_all(clients, clients)  # joined again, and interest is known again
         after = sent
         await publish(30)
         await heard_by_all(clients, clients)
@@ -86,7 +86,7 @@ def test_only_messages_that_need_the_lost_link_are_lost_and_none_comes_twice(
 @pytest.mark.kill
 @pytest.mark.parametrize("kinds", [(REAL, OURS, OURS, REAL), (OURS, REAL, REAL, OURS)], ids=["real", "ours"])
 def test_a_spoke_goes_to_the_other_hub_when_its_own_ends(tmp_path: Path, kinds: tuple[str, ...]) -> None:
-    """S1 knows of H2 only by what H1 said."""
+    """S1 knows H2 only from H1."""
 
     async def test(stack: AsyncExitStack) -> None:
         clients = await clients_of(stack, servers)

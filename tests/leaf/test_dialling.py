@@ -1,4 +1,4 @@
-"""What is checked of a remote before it is dialled."""
+"""The checks of a remote before it is dialled."""
 
 import pytest
 

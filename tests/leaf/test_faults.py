@@ -1,4 +1,4 @@
-"""Kill, cut and black hole on the line between a hub and its leaf node, each real or ours; every message is counted."""
+"""Kill, cut and black hole between a hub and its leaf node, each real or ours; every message is counted."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -49,7 +49,7 @@ def swallowing(*ways: str) -> Fault:
 def line(
     directory: Path, hub_kind: str, leaf_kind: str, scheme: str = "nats-leaf"
 ) -> Iterator[tuple[RouteProxy, LeafServer, LeafServer]]:
-    """A hub and a leaf node of it, with a proxy in between that is still to be started; `scheme`: nats-leaf or ws."""
+    """A hub and its leaf node, with a proxy in between that is not started yet; `scheme`: nats-leaf or ws."""
     port = free_port()
     with serve(hub_kind, directory / "hub", HUB + WEBSOCKET * (scheme == "ws")) as hub:
         proxy = RouteProxy(port)
@@ -80,7 +80,7 @@ def test_nothing_is_lost_by_websocket_but_in_a_black_hole(tmp_path: Path, hub_ki
 
 
 def count_all(proxy: RouteProxy, servers: list[LeafServer], fault: Fault) -> None:
-    """Numbers go both ways before, during and after a fault of the line."""
+    """Send numbers both ways before, during and after a fault."""
 
     async def test(stack: AsyncExitStack) -> None:
         await stack.enter_async_context(proxy)
@@ -107,7 +107,7 @@ def count_all(proxy: RouteProxy, servers: list[LeafServer], fault: Fault) -> Non
         while not outage.done():
             await publish(10)
         await outage
-        await both_cross(*clients)  # joined again, and what was subscribed to is known again
+        await both_cross(*clients)  # joined again, and interest is known again
         after = sent
         await publish(50)
         await both_cross(*clients)

@@ -1,4 +1,4 @@
-"""What the documents that open a connection decide."""
+"""The verdicts on the documents that open a connection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is told what is wanted, decided without a socket."""
+"""Announcements of interest to neighbours, without a socket."""
 
 from headwater.exchange.access_options import SubjectRules
 from headwater.leaf.interest import HEAVIEST, Interest, Neighbour

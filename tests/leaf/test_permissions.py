@@ -1,4 +1,4 @@
-"""What may cross, in one direction."""
+"""The subjects that may cross, in one direction."""
 
 import pytest
 

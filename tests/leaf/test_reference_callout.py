@@ -1,4 +1,4 @@
-"""`auth_callout` decides on leaf nodes as on clients, at nats-server and at ours with the same configuration file."""
+"""`auth_callout` decides on leaf nodes as on clients, in nats-server and ours with the same configuration file."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def hub(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @contextmanager
 def asking(hub: LeafServer, answer: Answer, **shown: object) -> Iterator[tuple[RawLink, dict[str, Any]]]:
-    """A spoke that has said CONNECT, and what the service was asked about it."""
+    """A spoke that has sent CONNECT, and the request that the service got about it."""
     with Service(hub.port) as service, RawLink(hub.leaf_port) as link:
         link.say(connect_op(**SPOKE, **shown))
         reply = service.request()

@@ -1,6 +1,6 @@
-"""A cluster of hubs and a cluster that is its spoke, of nats-servers, ours or both: what crosses, and what does not.
+"""A cluster of hubs and a spoke that is a cluster, of nats-servers, ours or both: what crosses, and what does not.
 
-Every node of the spoke has a link of its own, to one node of the hub. Real ones alone prove the expectations.
+Every node of the spoke has its own link to one node of the hub. Real servers alone prove the expectations.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ WAYS = {
     0: {"H1": {"H2", "S1"}, "H2": {"S2"}, "S1": set(), "S2": set()},
     2: {"S1": {"S2", "H1"}, "S2": set(), "H1": {"H2"}, "H2": set()},
 }
-"""Where each server sends a message that is published at H1, or at S1."""
+"""The servers to which each server sends a message that is published at H1, or at S1."""
 
 
 @pytest.mark.parametrize("only", [False, True])

@@ -1,4 +1,4 @@
-"""JetStream's domains across a leaf node, each side real or ours: what is asked where, and who answers."""
+"""JetStream domains across a leaf node, each side real or ours: which server answers which request."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ async def joined(stack: AsyncExitStack, pair: Pair) -> list[Client]:
 
 
 async def domain_of(client: Client, subject: str) -> str:
-    """Which streams answer; "" when nobody does. Interest in a domain may still be on its way."""
+    """The domain of the streams that answer; "" if none does. Interest in a domain may still be in flight."""
     for _ in range(200):
         try:
             answer = json.loads((await client.request(subject, b"", timeout=10)).data)
@@ -108,7 +108,7 @@ def test_a_bucket_of_the_hub_is_used_from_the_leaf_node(pair: Pair) -> None:
         await domain_of(leaf, "$JS.hub.API.INFO")
         there = leaf.jetstream(domain="hub")
         bucket = await there.create_key_value(bucket="kv")
-        # nats-py puts to `$KV.kv.key` whatever the domain, and that stays where it is.
+        # nats-py puts to `$KV.kv.key` in every domain, and that subject does not cross.
         with pytest.raises(NoRespondersError):
             await leaf.request("$KV.kv.key", b"lost", timeout=10)
         answer = await leaf.request("$JS.hub.API.$KV.kv.key", b"value", timeout=10)

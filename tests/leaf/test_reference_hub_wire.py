@@ -1,4 +1,4 @@
-"""What a hub says to a leaf node written by hand, byte by byte: nats-server proves it, ours has to say the same."""
+"""A hub's bytes to a leaf node driven by raw bytes: nats-server proves the expectations, and ours must send the same."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def connect_op(**changes: Any) -> bytes:
 
 
 def joined(hub: LeafServer, **changes: Any) -> RawLink:
-    """A leaf node that has heard the second INFO and all interest."""
+    """A leaf node that has received the second INFO and all interest."""
     link = RawLink(hub.leaf_port)
     link.say(connect_op(**changes))
     said = link.hear_until(b"$LDS.")
@@ -220,4 +220,4 @@ def test_only_what_may_cross_is_announced_and_sent(hub: LeafServer) -> None:
         with joined(hub, user="bounded", name="other", cluster="theirs", **{"pass": "b"}) as other:
             other.say(b"LMSG up.a 1\r\na\r\n")
             other.settle()
-        assert b"up.a" not in link.settle()  # it may be sent by one, and not received by the other
+        assert b"up.a" not in link.settle()  # one may send it, and the other may not receive it

@@ -1,4 +1,4 @@
-"""How a leaf node comes to be joined, each side real or ours: accounts, credentials, TLS, WebSocket, loops, chains."""
+"""How leaf nodes join, each side real or ours: accounts, credentials, TLS, WebSocket, loops, chains."""
 
 import asyncio
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def pair(
 
 
 def meets(hub: LeafServer, leaf: LeafServer, **options: object) -> None:
-    """What is published on either side arrives on the other; `options` are those of the client at the hub."""
+    """Check that messages cross in both directions; `options` are those of the client at the hub."""
 
     async def test(stack: AsyncExitStack) -> None:
         await both_cross(await connect(stack, hub.url, **options), await connect(stack, leaf.url))
@@ -237,7 +237,7 @@ def test_permissions_of_the_hubs_user_hold_for_what_crosses(tmp_path: Path, hub_
 
 @pairs
 def test_messages_go_all_the_way_along_a_chain(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
-    """leaf ─▶ middle ─▶ hub: the middle is ours or real, as the leaf."""
+    """leaf ─▶ middle ─▶ hub: the middle is ours or real, like the leaf."""
     config = f"leafnodes {{ {LISTEN} }}"
     with serve(hub_kind, tmp_path / "hub", f"server_name: H\n{config}") as hub:
         middle_config = spoke_config(hub).replace("server_name: L", "server_name: M")
@@ -305,7 +305,7 @@ def test_two_that_dial_each_other_are_joined_once(tmp_path: Path, hub_kind: str,
 
 @pytest.mark.parametrize("hub_kind", [REAL, OURS])
 def test_a_second_remote_to_the_same_accounts_is_given_up_by_us(tmp_path: Path, hub_kind: str) -> None:
-    """nats-server's two remotes close each other every second, for ever."""
+    """nats-server's two remotes close each other every second without end."""
     with serve(hub_kind, tmp_path / "hub", f"server_name: H\nleafnodes {{ {LISTEN} }}") as hub:
         port = hub.leaf_port
         remotes = ", ".join(f'{{ url: "nats-leaf://{host}:{port}" }}' for host in ("127.0.0.1", "localhost"))
@@ -365,7 +365,9 @@ def test_a_port_for_clients_is_no_hub(tmp_path: Path) -> None:
 
 @pairs
 def test_equal_names_are_refused_by_the_hub(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
-    """A hub that has remotes itself, or is part of a cluster, has a cluster's name: its own name, if no other."""
+    """A hub that has remotes itself, or is part of a cluster, has a cluster name: its server name, if none is
+    configured.
+    """
     remote = '{ url: "nats-leaf://127.0.0.1:1", compression: off }'
     config = f"server_name: same\nleafnodes {{ {LISTEN}, remotes: [ {remote} ] }}"
     with serve(hub_kind, tmp_path / "hub", config) as hub:

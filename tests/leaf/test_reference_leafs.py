@@ -61,7 +61,7 @@ def test_repeated_headers_keep_their_order_and_case(pair: Pair) -> None:
         with dial(subscriber.port) as there, dial(publisher.port) as here:
             assert there.answer(b"SUB blocks 1\r\n") == still_open()
             heard = b""
-            for _ in range(4000):  # until the interest is known on the other side
+            for _ in range(4000):  # until the other side knows the interest
                 here.answer(frame)
                 heard = there.settle()
                 if heard:

@@ -1,4 +1,4 @@
-"""A reload under a standing leaf node: what is changed for the account holds for what the leaf node sends, too."""
+"""A reload with a connected leaf node: changes for the account also apply to messages from the leaf node."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ MAPPED = f'{HUB}\nmappings: {{ "old.*": "new.$1" }}'
 
 
 def reload(server: LeafServer, file: Path) -> None:
-    """Have the server read its configuration file again."""
+    """Make the server reload its configuration file."""
     if server.embedded is not None:
         embedded = server.embedded
         options = options_of(file, store_dir=file.parent / "store")
@@ -41,7 +41,7 @@ def test_a_mapping_that_a_reload_brings_or_takes_holds_for_what_a_leaf_node_send
             await both_cross(sender, receiver)
 
             async def comes_to(inbox: Inbox, what: str) -> None:
-                """Publish until one message comes there: a reload takes a moment."""
+                """Publish until one message arrives: a reload takes a moment."""
                 before = len(inbox.got)
                 for _ in range(2000):
                     await sender.publish("old.x", b"")
@@ -55,7 +55,7 @@ def test_a_mapping_that_a_reload_brings_or_takes_holds_for_what_a_leaf_node_send
             reload(hub, file)
             await comes_to(new, "the mapped subject")
             await until(lambda: {message.subject for message in new.got} == {"new.x"}, "mapped")
-            if kind == OURS:  # nats-server 2.15.1 goes on mapping until it is started anew
+            if kind == OURS:  # nats-server 2.15.1 continues to map until it is restarted
                 file.write_text(HUB)
                 reload(hub, file)
                 await comes_to(old, "the subject itself, once the mapping is gone")

@@ -1,5 +1,6 @@
 """A stream on one side of a leaf node copied to the other, each side real or ours: across a domain, through cuts of the
-line; each message once, in order."""
+connection; each message once, in order.
+"""
 
 import asyncio
 import json
@@ -25,7 +26,7 @@ pairs = pytest.mark.parametrize(("hub_kind", "leaf_kind"), PAIRS)
 
 @contextmanager
 def line(directory: Path, hub_kind: str, leaf_kind: str) -> Iterator[tuple[RouteProxy, LeafServer, LeafServer]]:
-    """A hub and a leaf node with streams in domains of their own, and a proxy in between that is still to be started."""
+    """A hub and a leaf node with streams in their own domains, and a proxy in between that is not started yet."""
     config = (
         f'server_name: H, jetstream {{ domain: hub, store_dir: "{directory}/hubjs" }}\n'
         'leafnodes { listen: "127.0.0.1:-1", compression: off, no_advertise: true }'
@@ -42,7 +43,7 @@ def line(directory: Path, hub_kind: str, leaf_kind: str) -> Iterator[tuple[Route
 
 
 async def ask(client: Client, subject: str, body: object = None) -> Any:
-    """An answer of the API, once somebody answers: interest in a domain may still be on its way."""
+    """An answer of the API, retried until there is one: interest in a domain may still be in flight."""
     payload = b"" if body is None else json.dumps(body).encode()
     for _ in range(400):
         try:
@@ -57,7 +58,7 @@ async def create(client: Client, name: str, **config: Any) -> None:
 
 
 async def holds(client: Client, name: str, count: int) -> Any:
-    """INFO of a stream once it holds so many messages."""
+    """INFO of a stream, once it has the given number of messages."""
     for _ in range(2000):
         info = await ask(client, f"$JS.API.STREAM.INFO.{name}")
         if info["state"]["messages"] >= count:

@@ -1,4 +1,4 @@
-"""Traces that go on at a leaf node or a hub: one report of each server, linked by the hop. Every pair of servers."""
+"""Traces that continue at a leaf node or a hub: one report from each server, linked by the hop. Every pair of servers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ def pair(
 
 
 def joined(sender: RawLink, receiver: RawLink) -> None:
-    """Return once what `receiver` has subscribed to is known at the sender's server."""
+    """Return once the sender's server knows the interest of `receiver`."""
     receiver.say(b"SUB joined 99\r\n")
     receiver.settle()
     while b"joined" not in receiver.settle():
@@ -39,7 +39,7 @@ def joined(sender: RawLink, receiver: RawLink) -> None:
 
 
 def reports(link: RawLink, count: int) -> dict[str, Report]:
-    """By the server's name, as they come over two ways."""
+    """Reports by server name, because they arrive over two paths."""
     return {report.server: report for report in (read_report(got.payload) for got in hear(link, count))}
 
 
@@ -79,7 +79,7 @@ def test_where_a_message_may_not_cross_the_report_says_so(pair: tuple[LeafServer
         publisher.say(hpub("shut.1", Nats_Trace_Dest="tr.1"))
         report = reports(publisher, 1)["L"]
         assert report.events[0] == "in client name=pub acc=$G subj=shut.1"
-        # What a leaf node's own `deny_exports` holds back counts as a denied subscription of the hub.
+        # A message withheld by a leaf node's own `deny_exports` counts as a denied subscription of the hub.
         denied = "eg leaf name=H hop=1 error=Not delivered because subscription denies this subject"
         assert report.events[1:] == [denied]
     with dial(hub.port, name="pub") as publisher, dial(leaf.port, name="sub") as subscriber:

@@ -1,4 +1,6 @@
-"""A hub that is reached by WebSocket, each side real or ours: joined, cut, with TLS below, and beside clients."""
+"""A hub reached through WebSocket, each side real or ours: joined, cut, with TLS below, and with clients on the same
+listener.
+"""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Where a hub is dialled, and when."""
+"""The address and the time of each dial of a hub."""
 
 import pytest
 

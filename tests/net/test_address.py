@@ -1,4 +1,4 @@
-"""What a URL says of where it leads: as the standard library reads it, where that reads it at all."""
+"""Addresses in URLs are parsed as by the standard library, if that can parse them."""
 
 from urllib.parse import unquote, urlsplit
 

@@ -1,4 +1,4 @@
-"""The names in a certificate, in the order in which they are tried as users."""
+"""The names in a certificate, in the order in which they are tried as user names."""
 
 from typing import cast
 
@@ -7,7 +7,7 @@ from headwater.net.tls import TlsLayer
 
 
 class Shown:
-    """What a TLS layer tells of the peer's certificate."""
+    """A TLS layer's view of the peer's certificate."""
 
     def __init__(self, **names: object) -> None:
         self.peer_names = names

@@ -1,4 +1,4 @@
-"""A loop that reads from links by itself: the same conversations as on asyncio's own, and everything else still runs."""
+"""A loop that reads links itself: connections behave as on asyncio's own loop, and everything else still runs."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ TIMEOUT = 20.0
 
 
 class Echo:
-    """Sends back what it gets; remembers how the link ended."""
+    """Echoes its input; records how the link ended."""
 
     link: Link
 
@@ -62,7 +62,7 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
 
 
 async def conversation() -> tuple[Echo, socket.socket, Listener]:
-    """An owner whose link is up, and the socket of its peer."""
+    """An owner with an established link, and the socket of its peer."""
     made: asyncio.Queue[Echo] = asyncio.Queue()
     server = await listen("127.0.0.1", 0, lambda: Echo(made))
     peer = socket.create_connection(server.sockets[0].getsockname()[:2])
@@ -93,7 +93,7 @@ def test_what_comes_is_read_by_the_loop_itself_and_answered() -> None:
 def test_an_owner_that_fails_when_it_hears_of_the_end_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         owner, peer, server = await conversation()
-        owner.ended.set_result(None)  # a second result is refused
+        owner.ended.set_result(None)  # raises if it is set a second time
         peer.close()
         await until(lambda: "link_owner_failed" in caplog.text, "the failure in the log")
         assert owner.link.closing
@@ -118,7 +118,7 @@ def test_the_end_and_a_reset_of_the_peer_end_the_link_once() -> None:
 
 
 class Chronicler(Echo):
-    """Notes what happens at all links, in order."""
+    """Records the events of all links, in order."""
 
     calls: ClassVar[list[str]] = []
 
@@ -139,7 +139,7 @@ def test_reset_of_one_peer_is_known_before_what_others_said_earlier_is_read() ->
         address = server.sockets[0].getsockname()[:2]
         with socket.create_connection(address) as living, socket.create_connection(address) as dying:
             first, second = await made.get(), await made.get()
-            living.sendall(b"said earlier")  # all of it is there before the loop looks again
+            living.sendall(b"said earlier")  # all of it has arrived before the loop polls again
             dying.sendall(b"last words")
             dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             dying.close()
@@ -224,7 +224,7 @@ def test_an_owner_that_fails_ends_its_own_link_only(caplog: pytest.LogCaptureFix
 
 
 class Gatherer(Echo):
-    """Asks, with every read, to be called after the reads."""
+    """Registers an `after_reads` callback at every read."""
 
     calls: ClassVar[list[str]] = []
 
@@ -244,7 +244,7 @@ def test_what_is_wanted_after_the_reads_comes_when_all_ready_links_were_read() -
         address = server.sockets[0].getsockname()[:2]
         with socket.create_connection(address) as first, socket.create_connection(address) as second:
             owners = [await made.get(), await made.get()]
-            first.sendall(b"x")  # both are there before the loop looks again
+            first.sendall(b"x")  # both have arrived before the loop polls again
             second.sendall(b"x")
             for owner in owners:
                 await owner.heard.wait()
@@ -270,7 +270,9 @@ def test_what_is_wanted_after_the_reads_comes_soon_when_nothing_is_being_read() 
 
 
 def test_signal_that_comes_while_links_are_read_is_handled_before_the_loop_waits_again() -> None:
-    """No other event follows it, and compiled code takes no step of the interpreter, where Python runs handlers."""
+    """No other event follows, and compiled code executes no interpreter instruction, between which Python runs
+    handlers.
+    """
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
@@ -299,7 +301,7 @@ def test_what_fails_after_the_reads_is_reported_and_the_next_is_called() -> None
         loop.set_exception_handler(lambda _loop, context: reported.append(context.get("exception")))
         called: list[int] = []
         loop.poller.afterwards += [lambda: called.append(1 // 0), lambda: called.append(2)]
-        owner, peer, server = await conversation()  # links are read in between
+        owner, peer, server = await conversation()  # links are read meanwhile
         with peer:
             peer.sendall(b"x")
             await owner.heard.wait()

@@ -1,4 +1,4 @@
-"""The frequent half of a link, on a plain socket pair: partial writes, errors, and owners that fail."""
+"""The hot half of a link, on a plain socket pair: partial writes, errors, and owners that fail."""
 
 import socket
 
@@ -9,7 +9,7 @@ from headwater.wire.receive import ReceiveBuffer
 
 
 class Owner:
-    """Uses all it is given, or fails."""
+    """Uses all input, or fails."""
 
     def __init__(self) -> None:
         self.received = b""
@@ -29,7 +29,7 @@ class Owner:
 
 
 class Watched(Endpoint):
-    """An endpoint that counts what it asks of its link."""
+    """An endpoint that counts its calls to its link."""
 
     def __init__(self, owner: Owner, descriptor: int) -> None:
         super().__init__(owner, ReceiveBuffer(), None)

@@ -1,4 +1,4 @@
-"""Connections are kept, used one request at a time, and never used when their server may have closed them."""
+"""Connections are reused, carry one request at a time, and are not reused if their server may have closed them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

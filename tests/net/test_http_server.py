@@ -1,4 +1,4 @@
-"""uvicorn behind a listener of ours: connections, addresses and slow requests have the limits of every other listener."""
+"""uvicorn behind our listener: connections, addresses and slow requests have the limits of every other listener."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The addresses that a broker on every address names: none that leads elsewhere from another machine."""
+"""The addresses that a broker on every address announces: no loopback or link-local ones."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""What an operator must see is kept, counted and logged, and a flood of it drowns nothing."""
+"""Events for operators are kept, counted and logged, and a flood of them hides no other event."""
 
 import logging
 

@@ -1,10 +1,10 @@
-"""Two layers stacked: bytes pass both, in the right order, and none before both are ready."""
+"""Two stacked layers: bytes pass both, in the right order, and none before both are ready."""
 
 from headwater.net.layer import Stack
 
 
 class Marker:
-    """A layer that puts its mark before everything written, and takes one byte off the front of everything read."""
+    """A layer that prefixes every write with its mark, and removes one byte from the front of every read."""
 
     def __init__(self, mark: bytes) -> None:
         self.mark = mark

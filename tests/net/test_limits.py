@@ -1,4 +1,4 @@
-"""The policy for strangers: a table that says what the code does."""
+"""The limits before a login: the table of the documentation agrees with the code."""
 
 import pytest
 

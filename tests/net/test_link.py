@@ -1,4 +1,4 @@
-"""A link over a real loopback socket: batching, last words, back-pressure, and owners that fail."""
+"""A link over a real loopback socket: batching, output at the end, back-pressure, and owners that fail."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from headwater.streams.files import File, FileRange, OsFiles
 
 
 class Owner:
-    """Keeps what it is given; `take` decides how much of it is used."""
+    """Stores its input; `take` decides how much of it is used."""
 
     def __init__(self) -> None:
         self.link: Link | None = None
@@ -71,7 +71,7 @@ def run(test: Callable[[Owner, Link, Owner, Link], Coroutine[None, None, None]])
 
 
 def test_a_link_without_a_descriptor_to_watch_goes_on_through_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To hear when a socket is writable again costs a descriptor, and there may be none left."""
+    """Watching a socket for writability needs a descriptor, and there may be none left."""
 
     def no_more(descriptor: int) -> int:
         raise OSError(24, "Too many open files")
@@ -137,14 +137,14 @@ def test_the_last_words_arrive_although_unread_input_is_left() -> None:
 
 
 class Unread(asyncio.Transport):
-    """Of a connection that we have ended, and whose peer goes on sending."""
+    """The transport of a connection that we have ended and whose peer keeps sending."""
 
     def __init__(self) -> None:
         super().__init__({"sslcontext": "so that the link leaves reading and writing to us"})
         self.aborted = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """There is no buffer."""
+        """It has no buffer."""
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -156,10 +156,10 @@ class Unread(asyncio.Transport):
         return True
 
     def write_eof(self) -> None:
-        """Nothing more comes from us."""
+        """We write nothing more."""
 
     def close(self) -> None:
-        """Nobody waits for it."""
+        """Ignored: no caller waits."""
 
     def abort(self) -> None:
         self.aborted = True
@@ -273,7 +273,7 @@ def test_link_whose_peer_has_just_reset_the_connection_closes_without_an_error()
             peer.close()
             poll = select.poll()
             poll.register(descriptor, select.POLLHUP)
-            assert poll.poll(5000)  # the reset is in the kernel, and the loop had no turn to see it
+            assert poll.poll(5000)  # the reset is in the kernel, and the loop has had no turn to see it
             owner.link.close()
             await owner.ended.wait()
         listener.close()
@@ -479,7 +479,7 @@ def test_a_peer_that_resets_while_a_file_is_sent_is_reported_once(file: File) ->
 
 def test_a_link_with_a_layer_sends_what_it_reads_of_the_file(file: File) -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
-        link._leave_descriptor()  # as installing a layer does, or a system without plain descriptors
+        link._leave_descriptor()  # as when a layer is installed, or on a system without plain descriptors
         assert not link.takes_ranges
         link.send([b"head", part(file)])
         assert await received(server, FILE_SIZE + 4) == b"head" + CONTENT

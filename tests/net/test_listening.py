@@ -1,4 +1,4 @@
-"""Doors: bound before they are open, of both families, and polite when there is nothing left to let anybody in with."""
+"""Listeners: bound before they are opened, for both address families, and well-behaved when descriptors run out."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ from headwater.net.listening import Listener, bind
 
 
 class Greeter:
-    """An owner that greets, and remembers the address of its peer."""
+    """An owner that greets, and stores the address of its peer."""
 
     def __init__(self) -> None:
         self.peer = ""
@@ -65,7 +65,7 @@ def test_nobody_can_connect_to_a_listener_that_is_bound_and_not_open() -> None:
 
 
 def test_accepted_connections_send_a_small_write_at_once() -> None:
-    """Without TCP_NODELAY a write behind one that is not acknowledged yet waits for the peer's delayed ACK, 40 ms."""
+    """Without TCP_NODELAY a write after an unacknowledged one waits for the peer's delayed ACK, 40 ms."""
     options: list[int] = []
 
     class Observed(Link):
@@ -117,7 +117,7 @@ def test_an_address_of_one_family_is_taken_alone() -> None:
 
 
 class Exhausted:
-    """A listening socket whose connections cannot be accepted, for so many times."""
+    """A listening socket on which accept fails the given number of times."""
 
     def __init__(self, real: socket.socket, times: int) -> None:
         self._real = real
@@ -235,7 +235,7 @@ def test_a_connection_accepted_in_the_turn_in_which_the_listener_closes_is_close
         listener = bind("127.0.0.1", 0, Greeter)
         listener.open()
         with socket.create_connection(("127.0.0.1", listener.port), 5.0) as link:
-            listener._accept(listener.sockets[0])  # its task has not run when the listener is closed
+            listener._accept(listener.sockets[0])  # its task has not run yet when the listener is closed
             assert listener.places.connections == 1
             listener.close()
             await listener.wait_closed()

@@ -1,4 +1,4 @@
-"""The queue of bytes and ranges, against a socket that takes as much as it likes and files that fail."""
+"""The queue of bytes and ranges, with a socket that accepts any amount and files that fail."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from headwater.net.piece_queue import MAX_PIECES, PieceQueue, as_bytes
 
 
 class Part:
-    """A range of a file that is none: `steps` is how much one call moves, `fails` the error of every call."""
+    """A fake range of a file: one call moves `steps` bytes, or raises `fails`."""
 
     def __init__(self, content: bytes, step: int = 1 << 20, fails: int = 0) -> None:
         self.content = content
@@ -32,7 +32,7 @@ class Part:
 
 
 def drained(queue: PieceQueue) -> bytes:
-    """What arrives while the peer reads whenever the socket is full."""
+    """The bytes that arrive, while the peer reads whenever the socket is full."""
     ours, peers = socket.socketpair()
     with ours, peers:
         ours.setblocking(False)

@@ -1,4 +1,4 @@
-"""Who is connected to a listener: counted in all and by address, and who finds no room is told of at a bounded rate."""
+"""The connections of a listener are counted in total and by address, and refusals are logged at a bounded rate."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_room_is_counted_in_all_and_by_address() -> None:
     assert places.refusal("c") == "there are 3"
     for place in taken:
         place.leave()
-        place.leave()  # to leave twice makes no room twice
+        place.leave()  # leaving twice frees one place only
     assert (places.connections, places.by_host) == (0, {})
     assert places.refusal("a") == ""
 

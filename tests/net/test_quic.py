@@ -1,4 +1,4 @@
-"""The QUIC listener by itself: streams to an owner and back, and what a connection may make us hold."""
+"""The QUIC listener alone: streams to an owner and back, and the limit on buffered bytes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ from headwater.net.limits import Limits
 
 
 class Echo:
-    """Answers every line with itself; `size` is how much of the last stream it could not use."""
+    """Echoes every line; `size` is the unused part of the last stream."""
 
     def __init__(self) -> None:
         self.link: quic.QuicLink | None = None
@@ -65,7 +65,7 @@ def test_connections_from_one_address_are_bounded_before_they_have_cost_a_handsh
                     async with connect("127.0.0.1", listener.port, configuration=trusting):
                         pass
             assert told == ["127.0.0.1: there are 1 from this address"]
-            for _ in range(5000):  # the first one says good-bye
+            for _ in range(5000):  # the first one gets a farewell
                 if listener.places.connections:
                     await asyncio.sleep(0.001)
             async with connect("127.0.0.1", listener.port, configuration=trusting):
@@ -87,7 +87,7 @@ def test_who_connects_and_asks_nothing_is_ended() -> None:
 
 
 def send(link: QuicConnectionProtocol, data: bytes, ended: bool) -> None:
-    """On a stream of its own, whose answer nobody waits for."""
+    """Send on a new stream, without waiting for its answer."""
     link._quic.send_stream_data(link._quic.get_next_available_stream_id(), data, ended)
     link.transmit()
 

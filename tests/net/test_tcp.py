@@ -1,4 +1,4 @@
-"""Listening and dialling: what cannot work says so, with the address and a way out."""
+"""Listening and dialling: errors name the address and a remedy."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""TLS on a link, over real loopback sockets: the upgrade behind a greeting, and everything that must not pass."""
+"""TLS on a link, over real loopback sockets: the upgrade after a greeting, and everything that must be refused."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 class Owner:
-    """Keeps what it hears; `heard(size)` waits for that many bytes. A server greets."""
+    """Stores its input; `heard(size)` waits for that many bytes. A server sends a greeting."""
 
     def __init__(self, greeting: bytes = b"") -> None:
         self.greeting = greeting
@@ -63,7 +63,7 @@ Test = Callable[[Owner, int], Coroutine[None, None, None]]
 
 
 def serve(settings: ServerTls, test: Test) -> Owner:
-    """Runs `test(server, port)` against a listener that takes one connection."""
+    """Run `test(server, port)` with a listener that accepts one connection."""
     server = None
 
     async def main() -> None:
@@ -136,7 +136,7 @@ def test_a_server_that_asks_for_certificates_takes_only_those_it_trusts(certific
             client = Owner()
             link = await dial("127.0.0.1", port, client, 5.0)
             await client.heard(len(GREETING))
-            # With TLS 1.3 the client is done before the server has looked at its certificate.
+            # With TLS 1.3 the client's handshake is done before the server has checked its certificate.
             await upgrade(link, context, "127.0.0.1")
             client.say(b"hello")
             await client.ended.wait()

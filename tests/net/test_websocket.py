@@ -1,6 +1,6 @@
-"""The WebSocket layer without a socket: requests judged, frames in any chunking, and no input that does anything else.
+"""The WebSocket layer without a socket: requests, frames in any chunking, and arbitrary input.
 
-Over TCP, and against nats-server: tests/server/test_reference_websocket.py.
+Over TCP and compared with nats-server: tests/server/test_reference_websocket.py.
 """
 
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""The parser of what clients send: every rule of the document, every leniency of nats-server, any cut of the bytes."""
+"""The parser of client ops: every rule of the document, every leniency of nats-server, any chunking of the bytes."""
 
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ Call = tuple[object, ...]
 
 
 class Recorder(ClientOpHandler):
-    """Writes every call down; refuses nothing."""
+    """Records every call; refuses nothing."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -64,7 +64,7 @@ class Recorder(ClientOpHandler):
 
 
 def parse(data: bytes, *, cuts: tuple[int, ...] = (), max_payload: int = 1 << 20, line: int = 64) -> list[Call]:
-    """Feed `data` in the pieces that `cuts` make of it, as a link would, and return the calls."""
+    """Feed `data`, cut at `cuts`, as a link would, and return the calls."""
     recorder = Recorder()
     parser = ClientOpParser(recorder, line, max_payload)
     waiting = bytearray()
@@ -243,7 +243,7 @@ def valid_ops(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def valid_runs(draw: st.DrawFn) -> list[bytes]:
-    """Ops with one control line: the parser may hand them over together."""
+    """Ops with one control line, which the parser may pass together."""
     op = draw(valid_ops())
     return [op] * draw(st.integers(1, 5))
 
@@ -294,7 +294,7 @@ def test_a_handler_goes_on_from_one_publish_to_the_next_by_itself_until_somethin
                 if not ops.next_publish():
                     return 0
 
-        def on_publish(self, message: MessageView) -> int:  # where no compiler is, single ops are not handed over so
+        def on_publish(self, message: MessageView) -> int:  # interpreted, single ops are not passed this way
             turns.append([(1, bytes(message.buffer[message.payload : message.end]))])
             return 0
 
@@ -319,7 +319,7 @@ def test_a_run_stops_where_the_handler_stops() -> None:
 
 @given(st.sampled_from([b"PUB ", b"HPUB ", b"pub "]), st.lists(st.sampled_from(PIECES), max_size=8))
 def test_the_common_form_means_what_the_general_way_says(verb: bytes, pieces: list[bytes]) -> None:
-    """A tab for a space, or a verb in small letters, keeps the common form's own way out; nothing else may change."""
+    """A tab for a space, or a verb in lower case, avoids the fast path for the common form; nothing else may change."""
     line, body = b"".join(pieces), b"x" * 12 + b"\r\n"
     common = parse(verb + line + b"\r\n" + body)
     assert common == parse(verb.lower() + line + b"\r\n" + body)

@@ -1,11 +1,13 @@
-"""A bounded fuzz run of the parser: mutated and spliced ops, cut anywhere. It never raises, hangs, grows, or reads outside.
+"""A bounded fuzz run of the parser: mutated and spliced ops, cut anywhere. The parser never raises, hangs, grows, or
+reads out of bounds.
 
-INPUTS inputs take ten seconds interpreted and one compiled; HEADWATER_FUZZ_INPUTS=5000000 makes a long run of it. Seeds are
-numbers: what fails shows its seed, and that seed alone makes it again. The same bytes cut in another way must give
-the same calls, which a parser with a slip in its state does not.
+INPUTS inputs take ten seconds interpreted and one compiled; HEADWATER_FUZZ_INPUTS=5000000 makes a long run. Seeds are
+numbers: a failure shows its seed, which reproduces it alone. The same bytes in other chunks must give the same calls,
+which finds errors in the parser's state.
 
-Three million were run compiled, in 290 s of CPU; a process grew by 268 KiB at most. They found one slip, since mended (seed
-494802: a line of exactly the allowed length, cut between CR and LF, was refused); its eighth of the seeds was run again.
+Three million inputs were run compiled, in 290 s of CPU; a process grew by 268 KiB at most. They found one bug, since
+fixed (seed 494802: a line of exactly the allowed length, cut between CR and LF, was refused); its eighth of the seeds
+was run again.
 """
 
 import os
@@ -17,7 +19,7 @@ from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
 from headwater.wire.message_view import MessageView
 
 INPUTS = int(os.environ.get("HEADWATER_FUZZ_INPUTS", "8000"))
-LANES = 8  # tests; each has its share of the seeds
+LANES = 8  # tests that share the seeds
 LINE = 128
 PAYLOAD = 512
 WORDS = [
@@ -46,7 +48,7 @@ BYTES = [
 
 
 class Watcher(ClientOpHandler):
-    """Notes each call, and that its positions lie inside of what was handed over."""
+    """Records each call, and checks that its positions are within the buffer."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
@@ -100,7 +102,7 @@ class Watcher(ClientOpHandler):
 
 
 def mutate(rng: random.Random) -> bytes:
-    """Up to six ops, with up to five things wrong."""
+    """Up to six ops, with up to five mutations."""
     data = bytearray(b"".join(rng.choice(WORDS) for _ in range(rng.randint(1, 6))))
     for _ in range(rng.choice([0, 1, 1, 2, 5])):
         at = rng.randrange(len(data) + 1)
@@ -118,7 +120,7 @@ def mutate(rng: random.Random) -> bytes:
 
 
 def feed(data: bytes, cuts: list[int]) -> list[tuple[object, ...]]:
-    """Hands `data` over in pieces, as a link does; the calls that came of it."""
+    """Feed `data` in pieces, as a link does, and return the calls."""
     watcher = Watcher()
     parser = ClientOpParser(watcher, LINE, PAYLOAD)
     waiting = bytearray()

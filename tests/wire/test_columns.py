@@ -1,4 +1,4 @@
-"""The decoder against a naive one that makes Python objects, on any messages in any chunks."""
+"""The decoder compared with a naive one that makes Python objects, for any messages in any chunks."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 def naive(message: Sent) -> Row:
-    """One row with objects for everything."""
+    """One row, all as Python objects."""
     headers: list[tuple[str, list[str]]] | None = []
     error = None
     if message.block:
@@ -116,7 +116,7 @@ def rows(columns: Columns) -> list[Row]:
 def decode(
     wire: bytes, start: int = 1, end: int = 1 << 40, chunks: list[int] | None = None, sid: int = SID
 ) -> tuple[ColumnDecoder, list[Row]]:
-    """Feed the bytes in chunks, taking the columns at every chunk border."""
+    """Feed the bytes in chunks, and take the columns after every chunk."""
     decoder = ColumnDecoder(sid, start, end, with_map=True, with_raw=True)
     parser = ServerOpParser(decoder)
     buffer = bytearray()

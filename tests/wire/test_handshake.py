@@ -1,4 +1,4 @@
-"""INFO and CONNECT, as nats-server reads and writes them."""
+"""INFO and CONNECT are read and written as by nats-server."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""JSON objects as Go reads them, into the fields of a record."""
+"""JSON objects are decoded as leniently as by Go, into the fields of a record."""
 
 import pytest
 

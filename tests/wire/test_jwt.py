@@ -1,4 +1,4 @@
-"""Tokens as such: none that is malformed does anything but be refused, and no refusal quotes it."""
+"""Tokens: every malformed one is refused, and no refusal quotes it."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_one_changed_letter_is_enough(position: int, letter: str) -> None:
     except RemoteProtocolError as error:
         assert changed[:20] not in str(error)
     else:
-        # The last letter of a part carries bits that base64 leaves open.
+        # The last letter of a part has bits that base64 does not use.
         assert changed == GOOD or position == len(GOOD) - 1
 
 

@@ -14,7 +14,7 @@ from headwater.wire.leaf_lines import (
 )
 from headwater.wire.peer_documents import SubjectLists
 
-# As nats-server 2.15.1 wrote them.
+# Recorded from nats-server 2.15.1.
 INFO = (
     b'{"server_id":"NC7","server_name":"H","version":"2.15.1","proto":3,"git_commit":"b2fd3ef","go":"go1.27.2",'
     b'"host":"127.0.0.1","port":37953,"headers":true,"auth_required":true,"max_payload":1048576,"ip":"127.0.0.1:37953",'

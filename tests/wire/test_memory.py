@@ -1,4 +1,4 @@
-"""The primitives behave like the bytes methods they stand for, compiled and interpreted."""
+"""The primitives behave like the bytes methods that they replace, compiled and interpreted."""
 
 from hypothesis import given
 from hypothesis import strategies as st

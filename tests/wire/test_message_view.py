@@ -1,4 +1,4 @@
-"""A view of a message: what `composed` writes is where the view says, and moving on moves all of it."""
+"""A view of a message: its positions fit what `composed` writes, and `advance` moves all of them."""
 
 from hypothesis import given
 from hypothesis import strategies as st

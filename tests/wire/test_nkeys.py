@@ -1,4 +1,4 @@
-"""Seeds: read, checked, never shown. The vectors are of the NATS documentation's kind: made with nsc's encoding."""
+"""Seeds: decoded, checked, never shown. The vectors have nsc's encoding, as in the NATS documentation."""
 
 import base64
 
@@ -8,7 +8,7 @@ from nacl.signing import VerifyKey
 from headwater.errors import ConfigError
 from headwater.wire.nkeys import KeyPair
 
-SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"  # of NATS's own examples
+SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"  # from the NATS examples
 PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
 
 

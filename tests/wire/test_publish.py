@@ -1,4 +1,4 @@
-"""The writer of what clients send: exact bytes, nothing half-written, and nothing that would be an op of its own."""
+"""The writer of client ops: exact bytes, nothing half-written, and nothing that could inject an op."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The receive buffer never loses a byte, never resizes an array under a view, and gives bursts back."""
+"""The receive buffer never loses a byte, never resizes an array with a view, and releases the memory of bursts."""
 
 import os
 from pathlib import Path
@@ -79,14 +79,14 @@ def test_buffers_that_share_an_array_keep_their_bytes_apart(steps: list[tuple[in
     expected = [b"", b"", b""]
     for which, arrived, consumed in steps:
         buffer = buffers[which]
-        buffer.writable()  # asked in vain: nothing came
+        buffer.writable()  # no bytes arrive after this
         for at in range(0, len(arrived), FREE_MINIMUM):
             piece = arrived[at : at + FREE_MINIMUM]
             buffer.writable()[: len(piece)] = piece
             buffer.received(len(piece))
             expected[which] += piece
             assert bytes(buffer.data[: buffer.filled]) == expected[which]
-            buffer.consume(0)  # no reader keeps the shared array for itself
+            buffer.consume(0)  # no connection keeps the shared array
         used = min(consumed, len(expected[which]))
         buffer.consume(used)
         expected[which] = expected[which][used:]

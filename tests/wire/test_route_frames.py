@@ -1,4 +1,4 @@
-"""The common form of a message on a route, recognised in one pass exactly as the general parser reads it."""
+"""The recogniser of the common form of a message on a route agrees with the general parser."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ Words = tuple[bytes, bytes, bytes, bytes, int, int]
 
 
 def read(line: bytes) -> Words | None:
-    """First word, second word, reply, list of queues, header size and size; None when it is not the common form."""
+    """First word, second word, reply, list of queues, header size and size; None if this is not the common form."""
     found, buffer = MessageLine(), bytearray(line)
     if not found.read(buffer, 0, len(buffer)):
         return None

@@ -1,4 +1,4 @@
-"""Ops of a route as we write them: what the reader reads back, and what real servers are known to write."""
+"""Ops of a route as we write them: the reader reads them back, and they equal those of real servers."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What brokers say to each other: recorded conversations, every form, any chunking, and bytes that are no protocol."""
+"""The parser of ops between brokers: recorded conversations, every form, any chunking, and invalid bytes."""
 
 import itertools
 

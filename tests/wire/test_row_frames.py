@@ -1,4 +1,4 @@
-"""Rows as ops: what a broker's parser makes of them is what was in the rows; and acknowledgements, in any chunks."""
+"""Rows as ops: a broker's parser reads back the rows' contents; and acknowledgements, in any chunks."""
 
 from array import array
 from collections.abc import Sequence

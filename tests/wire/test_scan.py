@@ -1,4 +1,4 @@
-"""Blanks, tokens, numbers and publish lines, held against Python's own."""
+"""Blanks, tokens, numbers and publish lines, compared with plain Python."""
 
 import re
 

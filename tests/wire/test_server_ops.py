@@ -14,7 +14,7 @@ Call = tuple[object, ...]
 
 
 class Recorder(ServerOpHandler):
-    """Writes each call down, with the slices as bytes."""
+    """Records each call, with the slices as bytes."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -58,7 +58,7 @@ class Recorder(ServerOpHandler):
 
 
 def feed(chunks: list[bytes], max_control_line: int = 1 << 16) -> list[Call]:
-    """The calls that the chunks give when each is appended to what the parser left."""
+    """The calls for the chunks, each appended to the bytes that the parser has not consumed."""
     recorder = Recorder()
     parser = ServerOpParser(recorder, max_control_line=max_control_line)
     rest = bytearray()
@@ -143,7 +143,7 @@ FRAGMENT = st.sampled_from(
 
 
 @settings(max_examples=300)
-@example([b"HMSG" + b"9" * 37 + b"\r\n" + b"x" * 40], [41])  # a line above the limit, cut right behind the limit
+@example([b"HMSG" + b"9" * 37 + b"\r\n" + b"x" * 40], [41])  # a line above the limit, cut directly after the limit
 @given(st.lists(FRAGMENT | st.binary(max_size=4), max_size=12), st.lists(st.integers(0, 200), max_size=6))
 def test_garbage_gives_at_most_one_violation_and_the_same_calls_for_every_chunking(
     fragments: list[bytes], cuts: list[int]

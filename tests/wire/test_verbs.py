@@ -1,7 +1,7 @@
-"""The protocol's law is what the parsers do: every verb in every phase, and a row less is a verb less.
+"""The parsers follow the table of the protocol: every verb in every phase; without its row a verb is refused.
 
-EXPECTED is written down a second time on purpose, from the protocol documents: where the law loses or gains a row, the
-parsers change with it, and this table does not.
+EXPECTED repeats the table on purpose, from the protocol documents: if the table loses or gains a row, the parsers
+change with it, but EXPECTED does not.
 """
 
 import importlib.util
@@ -98,7 +98,7 @@ IGNORED = {
 
 
 def recording(base: type) -> tuple[Any, list[str]]:
-    """A handler that notes which of its methods are called."""
+    """A handler that records which of its methods are called."""
     calls: list[str] = []
 
     def noting(name: str) -> Callable[..., int]:
@@ -116,7 +116,7 @@ def recording(base: type) -> tuple[Any, list[str]]:
 def heard(
     sender: Sender, phase: Phase, chunks: list[bytes], modules: dict[Sender, ModuleType] | None = None
 ) -> list[str]:
-    """What a parser of `sender`'s ops calls for the chunks, in a conversation that is as far as `phase`."""
+    """The calls of a parser of `sender`'s ops for the chunks, on a connection in `phase`."""
     parser: Any
     if sender is Sender.CLIENT:
         module = (modules or {}).get(sender, client_ops)
@@ -147,7 +147,7 @@ def sample(phase: Phase, verb: Verb) -> bytes:
 
 
 def wanted(sender: Sender, phase: Phase, verb: Verb) -> list[str]:
-    """The calls that a legal op leads to."""
+    """The calls for a legal op."""
     if phase is Phase.LEAF and verb is not Verb.OK:
         return [LEAF_CALLS[verb]]
     if verb in IGNORED[sender]:
@@ -203,7 +203,7 @@ def test_a_row_that_is_taken_out_of_the_law_is_a_verb_that_is_refused(
 
 
 def interpreted(module: ModuleType) -> ModuleType:
-    """The module made anew from its source, with the law as it is now; the compiled one read it when it was imported."""
+    """The module loaded again from its source, with the current table; the compiled module read the table at import."""
     assert verbs.__file__ is not None
     path = Path(verbs.__file__).with_name(f"{module.__name__.rpartition('.')[2]}.py")
     name = f"anew_{path.stem}"

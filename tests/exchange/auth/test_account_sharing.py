@@ -1,4 +1,4 @@
-"""Exports, imports and mappings in account JWTs, on nats-server and on ours with the same chain."""
+"""Exports, imports and mappings in account JWTs, on nats-server and on ours with the same chain of JWTs."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Waiting for a callout service: none that listens, one that is silent, one that answers twice, and a broker that ends."""
+"""Waiting for a callout service: none listens, one is silent, one answers twice, and the broker stops."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -17,7 +17,7 @@ QUESTION = Question(CALLOUT, Credentials(user="ann"), ConnectOptions())
 
 
 class Desk:
-    """Accounts without clients, and one who asks."""
+    """Accounts without clients, and a `Callouts` to test."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
-"""The gate as such: who is asked, whose users count on the WebSocket listener, and what is never shown.
+"""The gate alone: who must authenticate, whose users apply to the WebSocket listener, and what `repr` never shows.
 
-Every way to prove who one is: test_reference_auth.
+Every way to authenticate: test_reference_auth.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a guard remembers: decisions, and reply subjects that may be answered."""
+"""A guard's caches of decisions, and its reply subjects."""
 
 from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
 from headwater.exchange.auth.guard import REMEMBERED, REPLIES, Guard
@@ -11,7 +11,7 @@ def publish(guard: Guard, subject: bytes) -> bool:
 
 
 def hear(guard: Guard, subject: bytes, reply: bytes, queue: bytes = b"") -> bool:
-    """A message is delivered; False when it is left out."""
+    """Deliver a message; False if the guard withholds it."""
     return guard.lets_through(composed(subject, reply, b"", b""), queue)
 
 

@@ -121,7 +121,7 @@ def test_limits_of_accounts_become_options() -> None:
     assert trust(chain).system_account == chain.system.public
 
 
-ISSUED = 1_700_000_000  # when `operator_chain.token` says that it issues
+ISSUED = 1_700_000_000  # the `iat` that `operator_chain.token` writes
 
 
 @pytest.mark.parametrize("whose", ["the user's", "everybody's"])

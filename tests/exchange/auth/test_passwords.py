@@ -1,4 +1,4 @@
-"""Passwords and tokens: plain, hashed, and everything that is nearly right."""
+"""Passwords and tokens: plain, hashed, and nearly correct."""
 
 import bcrypt
 import pytest

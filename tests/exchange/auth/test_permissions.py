@@ -37,7 +37,7 @@ def speaks_of(entry: str, subject: bytes, queue: bytes) -> bool:
 
 
 def oracle(permitted: SubjectRules, subject: bytes, queue: bytes) -> bool:
-    """Whether a subscriber with this queue group may hear a message, said for one message at a time."""
+    """Whether a subscriber with this queue group may receive a message on this literal subject."""
     if any(speaks_of(entry, subject, queue) for entry in permitted.deny):
         return False
     if permitted.allow is None:

@@ -1,4 +1,4 @@
-"""The broker's own keys: what is sealed can be opened by its receiver alone."""
+"""The broker's own keys: only its receiver can open a sealed message."""
 
 import pytest
 
