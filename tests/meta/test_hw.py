@@ -168,6 +168,21 @@ def test_without_a_compiler_the_source_runs_and_one_line_says_so(
     assert len(builds) == 2, "setup tries again"
 
 
+def test_c_of_one_module_that_does_not_compile_is_our_error_and_not_the_compilers(
+    hw: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hw.ROOT / "src" / "product" / "other.py").touch()
+    (hw.ROOT / "src" / "product" / "other.pxd").touch()
+
+    def build(title: str, command: list[str], log: Path, env: dict[str, str], limit: float) -> int:
+        log.write_text("headwater: interpreted, because 1 of 2 modules did not compile\n")
+        return 0
+
+    monkeypatch.setattr(hw, "watch", build)
+    with pytest.raises(hw.Refusal, match="C of 1 hot modules that does not compile"):
+        hw.compile_product(strict=True)
+
+
 def test_interpreted_can_be_asked_for(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     builds = fake_build(hw, monkeypatch)
     monkeypatch.setenv("HEADWATER_INTERPRETED", "1")
