@@ -13,16 +13,16 @@ from headwater.errors import HeadwaterError
 def test_an_iteration_hears_all_from_its_beginning_to_the_end() -> None:
     async def main() -> list[Event]:
         events = Events()
-        events.tell(LameDuck("before"))
+        events.tell(LameDuck(server="before"))
         stream = events.stream()
         reading = asyncio.create_task(_all(stream))
         await asyncio.sleep(0)
-        events.tell(LameDuck("a"))
-        events.tell(Closed(None))
-        assert await _all(events.stream()) == [Closed(None)], "one that comes too late hears the end"
+        events.tell(LameDuck(server="a"))
+        events.tell(Closed(reason=None))
+        assert await _all(events.stream()) == [Closed(reason=None)], "one that comes too late hears the end"
         return await reading
 
-    assert finish(main()) == [LameDuck("a"), Closed(None)]
+    assert finish(main()) == [LameDuck(server="a"), Closed(reason=None)]
 
 
 async def _all(stream: object) -> list[Event]:
@@ -33,12 +33,12 @@ def test_an_iteration_that_nobody_reads_is_bounded_and_keeps_the_newest() -> Non
     events = Events()
     stream = events.stream()
     for number in range(KEPT + 10):
-        events.tell(LameDuck(str(number)))
+        events.tell(LameDuck(server=str(number)))
     assert stream.dropped == 10
-    events.tell(Closed(None))
+    events.tell(Closed(reason=None))
     heard = finish(_all(stream))
     assert len(heard) == KEPT
-    assert heard[0] == LameDuck("11")
+    assert heard[0] == LameDuck(server="11")
 
 
 def test_an_iteration_that_was_dropped_is_forgotten() -> None:
@@ -59,11 +59,11 @@ def test_callbacks_hear_in_order_and_one_that_raises_is_logged_and_harms_nobody(
 
     events = Events(event_callback=heard.append)
     forget = events.listen(fail)
-    events.tell(LameDuck("a"))
+    events.tell(LameDuck(server="a"))
     forget()
     forget()
-    events.tell(LameDuck("b"))
-    assert heard == [LameDuck("a"), LameDuck("b")]
+    events.tell(LameDuck(server="b"))
+    assert heard == [LameDuck(server="a"), LameDuck(server="b")]
     assert caplog.text.count("event_callback_failed event=LameDuck") == 1
 
 
@@ -73,7 +73,7 @@ def test_an_error_is_an_event_and_goes_to_the_error_callback_or_the_log(caplog: 
     error = HeadwaterError("bad luck")
     Events(heard.append, seen.append).report(error)
     assert heard == [error]
-    assert seen == [Failed(error)]
+    assert seen == [Failed(error=error)]
     assert "bad luck" not in caplog.text
     Events().report(error)
     assert "bad luck" in caplog.text

@@ -474,8 +474,8 @@ def test_later_news_of_the_cluster_is_told_and_events_can_be_iterated() -> None:
             return [event async for event in events]
 
     discovered, *_, closed = finish(main())
-    assert discovered == Discovered(("nats://10.0.0.9:4222",))
-    assert closed == Closed(None)
+    assert discovered == Discovered(servers=("nats://10.0.0.9:4222",))
+    assert closed == Closed(reason=None)
 
 
 def test_a_real_server_in_lame_duck_mode_is_left_for_another(tmp_path: Path) -> None:

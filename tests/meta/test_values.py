@@ -5,7 +5,7 @@ from collections import Counter
 
 from support.checkout import SOURCE, tracked, tree_of
 
-DATACLASSES = {"client": 1, "client_connection": 15, "iggy": 3, "iggy_wire": 78, "spark": 16, "streams": 6}
+DATACLASSES = {"iggy": 3, "iggy_wire": 78, "spark": 16, "streams": 6}
 """By folder, at most so many."""
 
 SLOTS_BY_HAND = {

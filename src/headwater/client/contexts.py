@@ -155,7 +155,7 @@ def find_options(
     given: dict[str, object] = translate({**(arguments or {})})
     if servers:
         given["servers"] = servers
-    unknown = given.keys() - ClientOptions.__dataclass_fields__.keys()
+    unknown = given.keys() - ClientOptions.names()
     if unknown:
         raise TypeError(f"connect() got an unexpected argument {sorted(unknown)[0]!r}")
     layers = [given]

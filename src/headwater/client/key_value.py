@@ -7,8 +7,7 @@ patterns with `*` and `>` are allowed in searches and watches.
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
@@ -84,8 +83,7 @@ class BucketConfig(msgspec.Struct, kw_only=True, frozen=True):
         check_times(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A revision of a key. `delta`: how many newer entries were pending when it was read."""
 
     bucket: str

@@ -11,24 +11,23 @@ quotes a secret.
 import base64
 import json
 import re
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
 from headwater.client_connection.server_url import ServerAddress
 from headwater.errors import ConfigError
+from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
 from headwater.wire.nkeys import KeyPair, creds_in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(Record, secret=("password", "token", "nkey_seed")):
     """At most one kind is used: `creds`, else `nkey_seed`, else what the URL carries, else the token, else user."""
 
     user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-    nkey_seed: str | PathLike[str] = field(default="", repr=False)  # the text itself, or the path of a file
+    password: str = ""
+    token: str = ""
+    nkey_seed: str | PathLike[str] = ""  # the text itself, or the path of a file
     creds: str | PathLike[str] = ""  # the path of a .creds file
 
     def fill(self, options: ConnectOptions, address: ServerAddress, nonce: str) -> ConnectOptions:

@@ -13,23 +13,21 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Self
 
 from headwater.client_connection.awaitables import Bell
 from headwater.errors import AuthorizationError, HeadwaterError
+from headwater.model.record import Record
 
 logger = logging.getLogger(__name__)
 
 KEPT = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Record):
     """Root of all."""
 
 
-@dataclass(frozen=True, slots=True)
 class Disconnected(Event):
     """The connection to `server` was lost; a new one is being made."""
 
@@ -37,7 +35,6 @@ class Disconnected(Event):
     reason: HeadwaterError
 
 
-@dataclass(frozen=True, slots=True)
 class Reconnected(Event):
     """Connected to `server`: all subscriptions are repeated, and buffered publishes are being sent."""
 
@@ -45,7 +42,6 @@ class Reconnected(Event):
     attempts: int
 
 
-@dataclass(frozen=True, slots=True)
 class AttemptFailed(Event):
     """An attempt to reconnect failed; the next one follows."""
 
@@ -53,21 +49,18 @@ class AttemptFailed(Event):
     reason: HeadwaterError
 
 
-@dataclass(frozen=True, slots=True)
 class Discovered(Event):
     """The server announced new servers of its cluster."""
 
     servers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class LameDuck(Event):
     """`server` is going to shut down and will close this connection soon."""
 
     server: str
 
 
-@dataclass(frozen=True, slots=True)
 class SlowConsumer(Event):
     """The subscription `sid` to `subject` is full and drops messages, `dropped` so far."""
 
@@ -76,14 +69,12 @@ class SlowConsumer(Event):
     dropped: int
 
 
-@dataclass(frozen=True, slots=True)
 class Failed(Event):
     """An error that no task awaits: a missing permission, an exception in a callback."""
 
     error: BaseException
 
 
-@dataclass(frozen=True, slots=True)
 class CallbackFailed(Failed):
     """The callback of the subscription `sid` to `subject`, in `queue`, raised `error`; a note of the error says the same."""
 
@@ -92,7 +83,6 @@ class CallbackFailed(Failed):
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
 class Refused(Failed):
     """The permissions of this client do not allow it to publish on `subject` or with it as the reply (`publishing`),
     or to subscribe to it in `queue`. The task that waits for an answer, the subscription, or else the next `flush`
@@ -104,7 +94,6 @@ class Refused(Failed):
     publishing: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Closed(Event):
     """The end: no more events. `reason` is None when the program closed the connection."""
 
@@ -181,7 +170,7 @@ class Events:
 
     def report(self, error: BaseException) -> None:
         """Report an error that no task awaits."""
-        self.tell(Failed(error))
+        self.tell(Failed(error=error))
         self.complain(error)
 
     def callback_failed(self, error: BaseException, subject: str, sid: int, queue: str) -> None:
@@ -191,7 +180,7 @@ class Events:
         if note not in getattr(error, "__notes__", ()):  # one object may be raised again and again
             error.add_note(note)
         logger.error("callback_failed subject=%s sid=%d error=%r", subject, sid, error, exc_info=error)
-        self.tell(CallbackFailed(error, subject, sid, queue))
+        self.tell(CallbackFailed(error=error, subject=subject, sid=sid, queue=queue))
         if self._error_callback is not None:
             self.complain(error)
 

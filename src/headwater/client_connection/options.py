@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
@@ -14,6 +13,7 @@ from headwater.client_connection.events import EventCallback
 from headwater.client_connection.server_pool import ReconnectPolicy
 from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import ConfigError
+from headwater.model.record import Record
 from headwater.model.subject import validate_subject
 from headwater.version import VERSION
 from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions
@@ -62,16 +62,15 @@ class ConnectArguments(TypedDict, total=False):
     event_callback: EventCallback | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientOptions:
+class ClientOptions(Record, secret=("password", "token", "nkey_seed")):
     """The options of `headwater.connect`. Raises ConfigError for invalid values."""
 
     servers: Sequence[str] = ()
     name: str = ""  # shown in the server's monitoring
     user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-    nkey_seed: PathText = field(default="", repr=False)  # the seed, or the path of a file that holds it
+    password: str = ""
+    token: str = ""
+    nkey_seed: PathText = ""  # the seed, or the path of a file that holds it
     creds: PathText = ""  # path of a .creds file
     tls: "bool | SSLContext" = False  # True: required; an SSLContext takes precedence over tls_ca, tls_cert, tls_key
     tls_ca: PathText = ""  # trusted CAs, PEM; empty: the system's

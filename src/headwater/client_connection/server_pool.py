@@ -13,7 +13,6 @@ a row. When none is left, `next` returns None.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
@@ -37,13 +36,13 @@ class ReconnectPolicy(NamedTuple):
         return backoff + dice.random() * self.jitter
 
 
-@dataclass(slots=True)
 class _Server:
-    address: ServerAddress
-    found: bool = False
-    failures: int = 0
-    refusals: int = 0
-    not_before: float = 0.0
+    def __init__(self, address: ServerAddress, *, found: bool = False) -> None:
+        self.address = address
+        self.found = found
+        self.failures = 0
+        self.refusals = 0
+        self.not_before = 0.0
 
 
 class Attempt(NamedTuple):
@@ -119,7 +118,7 @@ class ServerPool:
                 continue
             # Servers announce each other by IP address, for which certificates are rarely valid.
             verify_as = source.verify_as or source.host
-            named.append(replace(source, host=read.host, port=read.port, verify_as=verify_as))
+            named.append(source._replace(host=read.host, port=read.port, verify_as=verify_as))
         if not named:
             return []
         places = {(address.host, address.port) for address in named}

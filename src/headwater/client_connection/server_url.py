@@ -4,7 +4,7 @@ The one place where a URL is read. Schemes are `nats`, `tls` (nats that insists 
 may have a path. No error quotes a secret.
 """
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import ConfigError
@@ -13,18 +13,20 @@ DEFAULT_PORT = 4222
 PORTS = {"nats": DEFAULT_PORT, "tls": DEFAULT_PORT, "ws": 80, "wss": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
+class ServerAddress(NamedTuple):
     """The address of a server, and the credentials in its URL. Secrets are left out of `repr`."""
 
     host: str
     port: int
     user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
+    password: str = ""
+    token: str = ""
     scheme: str = "nats"
     path: str = ""
     verify_as: str = ""  # the name that its certificate must be for, where that is not `host`
+
+    def __repr__(self) -> str:
+        return f"<ServerAddress {self.url}>"
 
     @property
     def is_websocket(self) -> bool:

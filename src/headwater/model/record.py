@@ -75,6 +75,11 @@ class Record:
     def __post_init__(self) -> None:
         """Overridden to check values (raises ConfigError) or to set fields that depend on others."""
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Of the fields, in the order of the class."""
+        return tuple(cls._defaults)
+
     def items(self) -> list[tuple[str, Any]]:
         """Names and values, in the order of the class."""
         return list(self.__dict__.items())
