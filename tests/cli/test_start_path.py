@@ -21,7 +21,7 @@ OURS_WHEN_ASKED_FOR = (
 )  # fmt: skip
 JETSTREAM_WHEN_NEEDED = (
     "headwater.archive", "headwater.jetstream_backup", "headwater.jetstream_sources.copies",
-    "headwater.model.header_mapping", "headwater.model.typed_header", "zoneinfo",
+    "headwater.model.cron", "headwater.model.header_mapping", "headwater.model.typed_header", "zoneinfo",
 )  # fmt: skip
 WITH_MSGSPEC = {"datetime", "decimal", "msgspec", "typing_extensions", "uuid"}  # what it imports itself
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$")

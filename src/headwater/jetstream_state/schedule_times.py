@@ -9,12 +9,14 @@ Missed turns are not made up for: the next one is computed from the present time
 
 import re
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.model.cron import Cron, OffsetAt, utc_offset, zone_named
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND, format_time, parse_duration, parse_time
+
+if TYPE_CHECKING:
+    from headwater.model.cron import Cron, OffsetAt
 
 PATTERN = b"Nats-Schedule"
 TIME_ZONE = b"Nats-Schedule-Time-Zone"
@@ -45,15 +47,19 @@ def next_turn(block: bytes, since: int, now: int) -> Turn | None:
             if zone is not None:
                 raise ValueError("a time zone is for cron patterns only")
             return _at(pattern[4:]) if pattern.startswith("@at ") else _every(pattern[7:], since, now)
+        from headwater.model.cron import Cron, utc_offset  # most streams have no such schedule
+
         return _cron(Cron(pattern), zone or utc_offset, since, now)
     except (ValueError, OverflowError) as error:
         raise api_error("schedule_pattern") from error
 
 
-def _zone(block: bytes) -> OffsetAt | None:
+def _zone(block: bytes) -> "OffsetAt | None":
     name = lookup(block, TIME_ZONE)
     if name is None:
         return None
+    from headwater.model.cron import zone_named
+
     try:
         return zone_named(name.decode())
     except ValueError as error:
@@ -82,7 +88,7 @@ def _every(text: str, since: int, now: int) -> Turn:
     return Turn(at, True, format_time(at))
 
 
-def _cron(cron: Cron, offset_at: OffsetAt, since: int, now: int) -> Turn:
+def _cron(cron: "Cron", offset_at: "OffsetAt", since: int, now: int) -> Turn:
     at = cron.after(since // SECOND, offset_at)
     if at * SECOND < now:
         at = cron.after(_rounded(now) // SECOND, offset_at)
