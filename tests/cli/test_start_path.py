@@ -20,7 +20,8 @@ OURS_WHEN_ASKED_FOR = (
     "headwater.server.faces", "headwater.spark", "headwater.streams", "headwater.wire.route",
 )  # fmt: skip
 JETSTREAM_WHEN_NEEDED = (
-    "headwater.archive", "headwater.jetstream_backup", "headwater.jetstream_sources.copies",
+    "headwater.archive", "headwater.jetstream_backup", "headwater.jetstream_documents.backups",
+    "headwater.jetstream_sources.copies",
     "headwater.model.cron", "headwater.model.header_mapping", "headwater.model.typed_header", "zoneinfo",
 )  # fmt: skip
 WITH_MSGSPEC = {"datetime", "decimal", "msgspec", "typing_extensions", "uuid"}  # what it imports itself

@@ -26,7 +26,6 @@ from headwater.jetstream.stream_registry import StreamRegistry
 from headwater.jetstream_advisories.advisories import Advisories, made_up_id
 from headwater.jetstream_documents.answers import TYPE_PREFIX, RestoreAnswer, StreamCreateAnswer, encode, error_document
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_documents.backups import ArchivedConsumer, RestoreRequest, SnapshotAnswer, SnapshotRequest
 from headwater.jetstream_documents.consumer_rules import checked as checked_consumer
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.stream_rules import checked
@@ -40,6 +39,7 @@ from headwater.streams.files import File
 
 if TYPE_CHECKING:
     from headwater.jetstream_backup.building import ArchiveFile
+    from headwater.jetstream_documents.backups import ArchivedConsumer, SnapshotAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -66,10 +66,12 @@ class BackupApi:
         self._router = router
         self._spawn = spawn
 
-    async def snapshot(self, names: list[str], payload: bytes) -> SnapshotAnswer:
+    async def snapshot(self, names: list[str], payload: bytes) -> "SnapshotAnswer":
         """Answer with the stream's configuration and state, then send the archive."""
         if is_empty_request(payload):
             raise api_error("bad_request")
+        from headwater.jetstream_documents.backups import SnapshotAnswer, SnapshotRequest  # not for every start
+
         request = decode_request(payload, SnapshotRequest)
         from headwater.jetstream_backup.consumer_states import archived
         from headwater.jetstream_backup.saving import pieces
@@ -114,6 +116,8 @@ class BackupApi:
         """Answer with the subject for the chunks."""
         if is_empty_request(payload):
             raise api_error("bad_request")
+        from headwater.jetstream_documents.backups import RestoreRequest
+
         request = decode_request(payload, RestoreRequest)
         if not request.config.name:
             raise api_error("bad_request")
@@ -211,7 +215,7 @@ class BackupApi:
             begun.start()
         return stream
 
-    def _checked(self, name: str, found: ArchivedConsumer, config: StreamConfig) -> ConsumerConfig:
+    def _checked(self, name: str, found: "ArchivedConsumer", config: StreamConfig) -> ConsumerConfig:
         try:
             return checked_consumer(found.config, config, self._registry.settings.max_ack_pending)
         except JetStreamError as error:
