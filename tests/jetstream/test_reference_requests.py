@@ -1,6 +1,6 @@
 """Random conversations with JetStream, held with the real nats-server and with ours: every answer is the same.
 
-HEADWATER_CONVERSATIONS=1000 holds so many; a difference names its seed, its step and both answers.
+HEADWATER_CONVERSATIONS=1000 holds so many of each theme; a difference names its theme, seed and step, and both answers.
 """
 
 import os
@@ -9,15 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.headwater_server import HeadwaterServer, start_headwater
-from support.jetstream_conversation import hold, is_tolerated
+from support.jetstream_conversation import hold, is_tolerated, without_pending
 from support.jetstream_requests import Step, conversation
+from support.jetstream_themes import NAMES, theme
 from support.nats_server import NatsServer, start_nats_server
 
 pytestmark = pytest.mark.interop
 
-SEEDS = range(100, 100 + int(os.environ.get("HEADWATER_CONVERSATIONS", "16")))
+COUNT = int(os.environ.get("HEADWATER_CONVERSATIONS", "0"))
+SEEDS = {"plain": range(100, 100 + (COUNT or 6))} | {name: range(100, 100 + (COUNT or 1)) for name in NAMES}
 LENGTH = 40
-ATTEMPTS = 3  # nats-server tells its consumers of a message behind our back: now and then a pull comes before that
+# Seconds of quiet, attempt by attempt. nats-server tells its consumers of a message behind our back: now and then a pull
+# comes before that, and a delivery after its time.
+QUIETS = (0.04, 0.3, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +34,14 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServ
         yield real, ours
 
 
-def differences(servers: tuple[NatsServer, HeadwaterServer], steps: list[Step]) -> list[str]:
+def differences(
+    servers: tuple[NatsServer, HeadwaterServer], steps: list[Step], quiet: float, *, filters_change: bool
+) -> list[str]:
     """What the two said differently, the first first."""
     with ThreadPoolExecutor(2) as pool:
-        real, ours = pool.map(lambda server: hold(server.port, steps), servers)
+        real, ours = pool.map(lambda server: hold(server.port, steps, quiet), servers)
+    if filters_change:
+        real, ours = without_pending(real), without_pending(ours)
     return [
         f"step {number} {step}: ours {mine}, the real one {theirs}"
         for number, (step, theirs, mine) in enumerate(zip(steps, real, ours, strict=True))
@@ -41,11 +49,14 @@ def differences(servers: tuple[NatsServer, HeadwaterServer], steps: list[Step]) 
     ]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_conversation_is_the_same_with_both(servers: tuple[NatsServer, HeadwaterServer], seed: int) -> None:
-    steps = conversation(seed, LENGTH)
-    for _ in range(ATTEMPTS):
-        found = differences(servers, steps)
+@pytest.mark.parametrize(("about", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])
+def test_a_random_conversation_is_the_same_with_both(
+    servers: tuple[NatsServer, HeadwaterServer], about: str, seed: int
+) -> None:
+    for quiet in QUIETS:
+        subject = theme(about, seed)
+        steps = conversation(seed, LENGTH, subject)
+        found = differences(servers, steps, quiet, filters_change=subject.filters_change)
         if not found:
             return
     pytest.fail("\n".join(found[:3]))

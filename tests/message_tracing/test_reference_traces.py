@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,6 +210,58 @@ def test_a_stream_says_whether_it_stores_the_message(server: Running, watcher: R
         client.say(b"PUB $JS.API.STREAM.INFO.S got 0\r\n\r\n")
         assert json.loads(hear(client, 1)[0].payload)["state"]["last_seq"] == 1
     assert message["hdrs"] == "TkFUUy8xLjANCk5hdHMtVHJhY2UtRGVzdDogdHJhY2UgZGlzYWJsZWQNCk5hdHMtTXNnLUlkOiBpDQoNCg=="
+
+
+def test_a_refused_message_is_reported_with_its_reason_also_in_a_batch(
+    server: Running, watcher: RawLink, publisher: RawLink
+) -> None:
+    name: dict[str, Any] = {"Nats_Batch_Id": "b"}
+    with link(server, "a", "js", b"SUB made 1\r\n") as client:
+        for stream, settings in (
+            ("R", {}),
+            ("RA", {"allow_atomic": True, "max_msg_size": 200}),
+            ("RF", {"allow_batched": True}),
+            ("RD", {"max_msgs": 1, "discard": "new"}),
+        ):
+            config = {"name": stream, "subjects": [f"{stream}.>"], "storage": "memory", **settings}
+            document = json.dumps(config).encode()
+            client.say(b"PUB $JS.API.STREAM.CREATE.%b made %d\r\n%b\r\n" % (stream.encode(), len(document), document))
+            assert b"error" not in hear(client, 1)[0].payload
+
+    def step(subject: str, body: bytes = b"x", reply: str = "nobody", **headers: Any) -> str:
+        publisher.say(hpub(subject, body, reply=reply, Nats_Trace_Dest="tr.1", **headers))
+        return hear_report(watcher).events[-1].partition(" ")[2].partition(" ")[2]
+
+    assert step("RA.1", b"x" * 300) == "error=maximum payload exceeded"
+    assert [step("RD.1"), step("RD.1")] == ["subject=RD.1", "subject=RD.1 error=maximum messages exceeded"]
+    assert step("R.1", Nats_Batch_Sequence="1", **name) == "error=atomic publish is disabled (10174)"
+    assert step("RA.1", **name) == "error=atomic publish sequence is missing (10175)"
+    assert step("RA.1", Nats_Batch_Sequence="2", **name) == "error=atomic publish batch is incomplete (10176)"
+    last = {"Nats_Batch_Sequence": "1", "Nats_Batch_Commit": "1", **name}
+    assert step("RA.1", Nats_Expected_Last_Sequence="7", **last) == "error=last sequence mismatch: 7 vs 0"
+    assert step("RA.1", **last) == "subject=RA.1"
+    assert step("R.1", reply="nobody.f.10.ok.1.0.$FI") == "error=batch publish is disabled (10205)"
+    assert step("RF.1", reply="nobody.f.10.ok.2.1.$FI") == "error=batch publish ID unknown (10208)"
+    assert step("RF.1", reply="nobody.g.10.ok.1.0.$FI") == "subject=RF.1"
+    wrong = step("RF.1", reply="nobody.g.10.ok.2.1.$FI", Nats_Expected_Last_Sequence="7")
+    assert wrong == "error=last sequence mismatch: 7 vs 1"
+
+
+def test_a_message_of_a_batch_is_not_reported_before_the_batch_has_ended(tmp_path: Path) -> None:
+    document = json.dumps({"name": "A", "subjects": ["a.>"], "storage": "memory", "allow_atomic": True}).encode()
+    with serve("headwater", tmp_path, CONFIG.replace("STORE", str(tmp_path / "js"))) as ours:
+        with link(ours, "a", "w", b"SUB tr.> 1\r\n") as watcher, link(ours, "a", "p", b"SUB got 1\r\n") as client:
+            client.say(b"PUB $JS.API.STREAM.CREATE.A got %d\r\n%b\r\n" % (len(document), document))
+            hear(client, 1)
+            for batch, numbers, last in (("good", "123", "subject=a.1"), ("bad", "124", "batch is incomplete (10176)")):
+                for number in numbers:
+                    headers: dict[str, Any] = {"Nats_Batch_Id": batch, "Nats_Batch_Sequence": number}
+                    headers |= {"Nats_Batch_Commit": "1"} if number == numbers[-1] else {}
+                    assert watcher.settle() == b""
+                    client.say(hpub("a.1", reply="got", Nats_Trace_Dest="tr.1", **headers))
+                    hear(client, 1)
+                for _ in numbers:
+                    assert hear_report(watcher).events[-1].endswith(last)
 
 
 @pytest.mark.parametrize(

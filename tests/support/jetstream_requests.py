@@ -32,17 +32,30 @@ FILTERS: tuple[dict[str, Any], ...] = (
 )
 BROKEN = ("one..b", "one.a b", ["one.*", "one.a"], ["one.a", ""], ["one.a", "one.a"], ["one..a"])
 
-Kind = Literal["api", "publish", "pull", "ack", "direct"]
+Kind = Literal["api", "publish", "fast", "due", "pull", "ack", "direct", "listen", "leave"]
 
 
 class Step(NamedTuple):
-    """`subject`, or of an ack `stream.consumer`; `block`: of headers. `which`: of the deliveries is acked."""
+    """`subject`, or of an ack `stream.consumer`; `block`: of headers. `which`: of the deliveries is acked. `reply`: the end
+    of the reply subject of a message of a fast-ingest batch; of "listen" the queue group."""
 
     kind: Kind
     subject: str
     payload: bytes = b""
     block: bytes = b""
     which: int = 0
+    reply: str = ""
+
+
+Maker = Callable[[Random, float], Step]
+
+
+class Theme(NamedTuple):
+    """What a conversation is about besides: steps of its own with their weights, and what it does to every step."""
+
+    makers: tuple[tuple[Maker, float], ...] = ()
+    revise: Callable[[Step], Step] = lambda step: step
+    filters_change: bool = False
 
 
 WRONG: tuple[Any, ...] = (
@@ -119,9 +132,9 @@ CONSUMER_FIELDS: dict[str, tuple[Any, ...]] = {
     "opt_start_seq": (0, 1, 2, 5, 100),
     "opt_start_time": ("2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z", "2020-01-01T00:00:00.5+01:00", "noon"),
     "ack_policy": ("none", "all", "explicit", "explicit", "maybe"),
-    "ack_wait": (0, 30 * SECOND, HOUR, 1, -1),
+    "ack_wait": (0, 30 * SECOND, HOUR, -1),
     "max_deliver": (-1, 0, 1, 2, 3, 5, -3),
-    "backoff": ([], [HOUR], [HOUR, 2 * HOUR], [HOUR, 1, HOUR], [0], [-1]),
+    "backoff": ([], [HOUR], [HOUR, 2 * HOUR], [HOUR, 30 * SECOND], [-1]),
     "filter_subject": PATTERNS,
     "filter_subjects": ([], ["one.a"], *(filters for filters in BROKEN if isinstance(filters, list))),
     "replay_policy": ("instant", "instant", "original", "slow"),
@@ -159,7 +172,7 @@ _PLAIN_CONSUMER = (
     "headers_only", "opt_start_seq", "max_batch", "description", "inactive_threshold", "backoff",
 )  # fmt: skip
 
-_HEADERS: dict[str, tuple[str, ...]] = {
+HEADERS: dict[str, tuple[str, ...]] = {
     "Nats-Msg-Id": ("1", "2", "3", "", "é"),
     "Nats-Expected-Stream": ("ONE", "TWO", "NONE", ""),
     "Nats-Expected-Last-Sequence": ("0", "1", "2", "3", "5", "x", "-1", "", "99999999999999999999", " 1", "01"),
@@ -184,19 +197,22 @@ _HEADERS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def conversation(seed: int, length: int) -> list[Step]:
+def conversation(seed: int, length: int, theme: Theme | None = None) -> list[Step]:
     """The steps of this seed, streams made first and deleted in the end.
 
     The names of the streams are the seed's own: nats-server may find the old messages when a stream is made again at once.
     """
     random = Random(seed)
+    theme = theme or Theme()
     wild = random.choice((0.0, 0.05, 0.2))
     filters = {name: random.choice(FILTERS) for name in CONSUMERS}
     steps = [Step("api", f"{API}STREAM.CREATE.ONE", _make_stream(random, 0.0, "ONE").payload)]
     steps += [_publish(random, 0.0) for _ in range(random.randrange(6))]
-    makers, weights = zip(*_MAKERS, strict=True)
+    makers, weights = zip(*_MAKERS, *theme.makers, strict=True)
     steps += [random.choices(makers, weights)[0](random, wild) for _ in range(length)]
-    steps = [_with_filter(step, filters) for step in steps]
+    if not theme.filters_change:
+        steps = [_with_filter(step, filters) for step in steps]
+    steps = [theme.revise(step) for step in steps]
     whole = b'{"subjects_filter":">","deleted_details":true}'
     steps += [Step("api", f"{API}STREAM.INFO.{name}", whole) for name in STREAMS]
     steps += [Step("api", f"{API}STREAM.DELETE.{name}") for name in STREAMS]
@@ -223,7 +239,8 @@ def _with_filter(step: Step, filters: dict[str, dict[str, Any]]) -> Step:
 def _named(step: Step, tail: str) -> Step:
     """With the streams of this seed."""
     payload, block = (re.sub(rb"\b(ONE|TWO)\b", rb"\g<1>" + tail.encode(), text) for text in (step.payload, step.block))
-    return step._replace(subject=re.sub(r"\b(ONE|TWO)\b", rf"\g<1>{tail}", step.subject), payload=payload, block=block)
+    subject, reply = (re.sub(r"\b(ONE|TWO)\b", rf"\g<1>{tail}", text) for text in (step.subject, step.reply))
+    return step._replace(subject=subject, payload=payload, block=block, reply=reply)
 
 
 def _fields(random: Random, table: dict[str, tuple[Any, ...]], plain: tuple[str, ...], wild: float) -> dict[str, Any]:
@@ -319,12 +336,12 @@ def _make_consumer(random: Random, wild: float) -> Step:
 
 def _publish(random: Random, wild: float) -> Step:
     lines = b""
-    names = random.sample(tuple(_HEADERS), random.choice((0, 0, 0, 1, 1, 2, 3)))
+    names = random.sample(tuple(HEADERS), random.choice((0, 0, 0, 1, 1, 2, 3)))
     if random.random() < 0.08:
         names = ["Nats-Schedule", "Nats-Schedule-Target", *(name for name in names if "Schedule" in name[:14])]
         names = list(dict.fromkeys(names))
     for name in names:
-        lines += b"%s: %s\r\n" % (name.encode(), random.choice(_HEADERS[name]).encode())
+        lines += b"%s: %s\r\n" % (name.encode(), random.choice(HEADERS[name]).encode())
     block = b"NATS/1.0\r\n" + lines + b"\r\n" if lines else b""
     return Step(
         "publish",
@@ -452,7 +469,7 @@ def _direct(random: Random, wild: float) -> Step:
     )
 
 
-_MAKERS: tuple[tuple[Callable[[Random, float], Step], float], ...] = (
+_MAKERS: tuple[tuple[Maker, float], ...] = (
     (_publish, 8),
     (_update_stream, 3),
     (_make_stream, 1),

@@ -309,6 +309,16 @@ class Router:
             return True
         return self.forwarding is not None and self.forwarding.has_interest(subject)
 
+    def has_listener(self, subject: bytes, queue: bytes) -> bool:
+        """As `has_interest`, for messages meant for the queue group `queue`, or b"": for subscribers outside of any. Of
+        other brokers all interest counts."""
+        match: Match = self.sublist.match(subject)
+        if match.plain and not queue:
+            return True
+        if queue and queue in match.queues:
+            return True
+        return self.forwarding is not None and self.forwarding.has_interest(subject)
+
     def pending(self, subject: bytes) -> int:
         """The largest number of unwritten bytes of any client or peer with interest in `subject`; 0 without any."""
         match: Match = self.sublist.match(subject)

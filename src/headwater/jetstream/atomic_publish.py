@@ -18,10 +18,11 @@ from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_state.atomic_batch import Abandoned, BatchSoFar, Committed, Message, OpenBatches
-from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.atomic_batch import BATCH_ID, Abandoned, BatchSoFar, Committed, Message, OpenBatches
+from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, of_batch_alone
 from headwater.jetstream_state.sequence import sequence_of
+from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
@@ -49,6 +50,8 @@ class AtomicPublish:
         self._clock_ns, self._ticks_ns = clocks
         self._domain = domain
         self.open = OpenBatches(API_LEVEL)
+        self.traced: Answer | None = None  # waits for what becomes of the message that `take` gets next
+        self._waiting: dict[bytes, list[Answer]] = {}  # the same of messages of open batches
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, last_id: bytes) -> bytes:
@@ -56,22 +59,30 @@ class AtomicPublish:
         config = self._rules.config
         if config.no_ack:
             reply = b""
+        traced, self.traced = self.traced, None
+        batch_id = lookup(header_block, BATCH_ID) or b""
+        if traced is not None:
+            self._waiting.setdefault(batch_id, []).append(traced)
+        refusal: JetStreamError | StorageError
         try:
+            self._rules.check_open(header_block, payload)
             if not config.allow_atomic:
                 raise api_error("atomic_publish_disabled")
             plain = of_batch_alone(header_block) is not None and len(header_block) <= MAX_HEADER_BLOCK
             block = header_block if plain else self._rules.plain_block(header_block)
             message = Message(subject, block, payload, plain)
-            committed = self.open.take(message, self._ticks_ns(), config.max_msg_size)
+            committed = self.open.take(message, self._ticks_ns())
             self._set_timer()
             if committed is not None:
                 return self._commit(committed, reply, last_id)
             self._answers.confirm(reply, b"", None)
+            return last_id
         except Abandoned as abandoned:
             self._tell(abandoned.batch_id, abandoned.reason)
-            self._answers.refuse(reply, abandoned.refusal)
+            refusal = abandoned.refusal
         except (JetStreamError, StorageError) as error:
-            self._answers.refuse(reply, error)
+            refusal = error
+        self._answers.refuse(reply, refusal, self._concerned(batch_id, traced))
         return last_id
 
     def attach(self, router: Router, committer: Committer) -> None:
@@ -85,6 +96,20 @@ class AtomicPublish:
             self._timer.cancel()
             self._timer = None
         self.open.leave()
+        for batch_id in tuple(self._waiting):
+            self._end_traces(batch_id, api_error("batch_incomplete"))
+
+    def _concerned(self, batch_id: bytes, traced: Answer | None) -> Answer | None:
+        """The traces of a refused message, and of its batch if that has ended with it."""
+        if batch_id not in self.open:
+            return _all_of(self._waiting.pop(batch_id, []))
+        if traced is not None:
+            self._waiting[batch_id].remove(traced)
+        return traced
+
+    def _end_traces(self, batch_id: bytes, error: JetStreamError | None) -> None:
+        for traced in self._waiting.pop(batch_id, ()):
+            traced(error)
 
     def _commit(self, batch: Committed, reply: bytes, last_id: bytes) -> bytes:
         committer, now = self._committer, self._clock_ns()
@@ -93,6 +118,7 @@ class AtomicPublish:
         records = [(m.subject, a.header_block, a.payload) for m, a in zip(batch.messages, admitted, strict=True)]
         offset = self._log.staging.stage_together(records, now)
         last = len(admitted) - 1
+        waiting = self._waiting.pop(batch.batch_id, [])
         for number, (message, one) in enumerate(zip(batch.messages, admitted, strict=True)):
             sequence = sequence_of(offset + number)
             self._rules.note_staged(message.subject, sequence, one)
@@ -100,7 +126,8 @@ class AtomicPublish:
                 self._duplicates.remember(one.message_id, offset + number, self._ticks_ns())
             answered = reply if number == last else b""
             ack = self._ack(batch, sequence) if answered else b""
-            item = Item(answered, ack, message.subject, sequence, one.size, one.message_id, one.particulars)
+            answer = _all_of(waiting) if number == last else None
+            item = Item(answered, ack, message.subject, sequence, one.size, one.message_id, one.particulars, answer)
             committer.add(item, one.size)
         return admitted[last].message_id
 
@@ -142,4 +169,16 @@ class AtomicPublish:
         self._timer = None
         for batch_id in self.open.expired(self._ticks_ns()):
             self._tell(batch_id, "timeout")
+            self._end_traces(batch_id, api_error("batch_incomplete"))
         self._set_timer()
+
+
+def _all_of(answers: list[Answer]) -> Answer | None:
+    if not answers:
+        return None
+
+    def answer(error: JetStreamError | None) -> None:
+        for each in answers:
+            each(error)
+
+    return answer

@@ -29,6 +29,7 @@ from headwater.jetstream_documents.consumer_rules import (
     check_beside,
     check_name,
     check_pedantic,
+    check_policy,
     check_queue,
     check_reset,
     checked,
@@ -238,7 +239,7 @@ class ConsumerApi:
             others = [other.config for other in stream.consumers.values() if other is not existing]
             check_beside(config, others, new=False)
         changed = updated(existing.config, config)
-        if existing.is_bound and not config.sourcing and config.deliver_subject != existing.config.deliver_subject:
+        if existing.is_heard and not config.sourcing and config.deliver_subject != existing.config.deliver_subject:
             raise api_error("consumer_name_in_use")
         if changed.inactive_threshold != existing.config.inactive_threshold:
             changed = with_patience(changed, durable=existing.durable)
@@ -333,6 +334,7 @@ def _time(text: str | None) -> str | None:
 
 def _request(stream: str, payload: bytes) -> CreateConsumerRequest:
     request = decode_request(payload, CreateConsumerRequest)
+    check_policy(request.config)
     request.config.pause_until = _pause_time(request.config.pause_until)
     _time(request.config.opt_start_time)
     if request.stream_name != stream:

@@ -161,7 +161,12 @@ class DeliveringConsumer(ABC):
 
     @property
     def is_bound(self) -> bool:
-        """Whether a client subscribes to the deliver subject of a push consumer."""
+        """Whether a client subscribes to the deliver subject of a push consumer, in its deliver group if it has one."""
+        return False
+
+    @property
+    def is_heard(self) -> bool:
+        """The same, in whatever queue group."""
         return False
 
     def is_replaying(self, since_ns: int) -> bool:

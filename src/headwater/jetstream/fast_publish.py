@@ -14,7 +14,7 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.group_commit.committer import Committer
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
-from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_state.atomic_batch import BatchSoFar, is_supported
 from headwater.jetstream_state.fast_batch import (
     COMMIT_WITHOUT,
@@ -26,7 +26,7 @@ from headwater.jetstream_state.fast_batch import (
     gap_answer,
     read_reply,
 )
-from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import without_header
@@ -38,6 +38,7 @@ from headwater.version import API_LEVEL
 _LEVEL = b"Nats-Required-Api-Level"
 _EMPTY_BLOCK = b"NATS/1.0\r\n\r\n"
 _KNOWN_ID = 10201
+_NOT_STORED = JetStreamError(400, 0, "a ping, the end of a batch, and what comes behind a gap are not stored")
 
 
 class _Alone(BatchSoFar):
@@ -64,6 +65,7 @@ class FastPublish:
         self.committer: Committer | None = None
         self.is_plain = False
         self.current: FastBatch | None = None
+        self.traced: Answer | None = None  # waits for what becomes of the message that `take` gets next
         self._log = log
         self._rules = rules
         self._answers = answers
@@ -78,6 +80,7 @@ class FastPublish:
         new value."""
         config = self._rules.config
         refusing = b"" if config.no_ack else reply
+        traced, self.traced = self.traced, None
         self.current = None
         try:
             self._rules.check_size(header_block, payload)
@@ -92,7 +95,7 @@ class FastPublish:
                 header_block = without_header(header_block, _LEVEL)
                 header_block = b"" if header_block == _EMPTY_BLOCK else header_block
         except JetStreamError as error:
-            self._answers.refuse(refusing, error)
+            self._answers.refuse(refusing, error, traced)
             return last_id
         self.current = batch
         self._set_timer()
@@ -105,7 +108,9 @@ class FastPublish:
             else:
                 if wanted.sequence == 1 and refusing and not wanted.commits:
                     self._say(reply, batch.flow_answer())
-                return self._store(batch, wanted, reply, (subject, header_block, payload), last_id)
+                return self._store(batch, wanted, reply, (subject, header_block, payload), last_id, traced)
+        if traced is not None:
+            traced(_NOT_STORED)
         return last_id
 
     def stop(self) -> None:
@@ -154,7 +159,13 @@ class FastPublish:
         self._say(reply, batch.flow_answer())
 
     def _store(
-        self, batch: FastBatch, wanted: FastReply, reply: bytes, message: tuple[bytes, bytes, bytes], last_id: bytes
+        self,
+        batch: FastBatch,
+        wanted: FastReply,
+        reply: bytes,
+        message: tuple[bytes, bytes, bytes],
+        last_id: bytes,
+        traced: Answer | None,
     ) -> bytes:
         committer, now = self.committer, self._clock_ns()
         assert committer is not None
@@ -163,10 +174,14 @@ class FastPublish:
             judged = self._judge(message, now, last_id)
             if isinstance(judged, Duplicate):
                 self._pass_over(batch, wanted, reply, judged.sequence)
+                if traced is not None:
+                    traced(api_error("batch_duplicate"))
                 return last_id
             offset = self._log.staging.stage(subject, judged.header_block, judged.payload, now)
         except (JetStreamError, StorageError) as error:
             self._refuse(batch, wanted, reply, error)
+            if traced is not None:
+                traced(error if isinstance(error, JetStreamError) else store_error(error))
             return last_id
         sequence, message_id = sequence_of(offset), judged.message_id
         self._rules.note_staged(subject, sequence, judged)
@@ -175,10 +190,10 @@ class FastPublish:
         batch.note_stored(sequence)
         text = batch.end_answer(self._answers.head) if wanted.commits else batch.due_answer(len(self._open))
         answered = reply if text else b""
-        item = Item(answered, text, subject, sequence, judged.size, message_id, judged.particulars)
+        item = Item(answered, text, subject, sequence, judged.size, message_id, judged.particulars, traced)
         if wanted.commits:
             batch.committed = True
-            item.answer = lambda error: self._on_committed(batch)
+            item.answer = lambda error: self._on_committed(batch, error, traced)
             self._commits[batch] = item
         committer.add(item, judged.size)
         return message_id
@@ -237,9 +252,13 @@ class FastPublish:
         item.answer = lambda error: self._on_committed(batch)
         self._commits[batch] = item
 
-    def _on_committed(self, batch: FastBatch) -> None:
+    def _on_committed(
+        self, batch: FastBatch, error: JetStreamError | None = None, traced: Answer | None = None
+    ) -> None:
         self._commits.pop(batch, None)
         self._open.forget(batch)
+        if traced is not None:
+            traced(error)
 
     def _say_in_turn(self, batch: FastBatch, reply: bytes, text: bytes) -> None:
         """Send `text` once the messages that the batch has stored so far are durable."""

@@ -250,6 +250,12 @@ class PublishRules:
 
     def check_size(self, header_block: bytes, payload: bytes) -> None:
         """Raises JetStreamError for a message that is too large, or while the stream can take none."""
+        self.check_open(header_block, payload)
+        if len(header_block) > MAX_HEADER_BLOCK:
+            raise api_error("header_too_large")
+
+    def check_open(self, header_block: bytes, payload: bytes) -> None:
+        """As `check_size`, without the bound on headers: a batch is refused for that when it is committed."""
         config = self.config
         if self.unwritten is not None and self.unwritten.full:
             raise api_error("too_many_requests")
@@ -257,8 +263,6 @@ class PublishRules:
             raise api_error("sealed")
         if 0 < config.max_msg_size < len(header_block) + len(payload):
             raise api_error("message_too_large")
-        if len(header_block) > MAX_HEADER_BLOCK:
-            raise api_error("header_too_large")
 
     @property
     def _allowed(self) -> Allowed:
@@ -298,6 +302,10 @@ class PublishRules:
         seen = message_id and self._duplicates.seen(message_id, self._ticks_ns()) is not None
         if seen or message_id in so_far.message_ids:
             raise api_error("batch_duplicate")
+        if lookup(header_block, b"Nats-Stream-Source"):
+            raise api_error("source_header")
+        if self.config.allow_msg_counter:
+            check_is_addition(header_block)
         so_far.check_expectations(header_block, subject)
 
     def _last_of_subject(self, pattern: bytes) -> int:

@@ -62,7 +62,7 @@ class PullConsumer(DeliveringConsumer):
             return
         now = self._turns.now()
         self._activity.at = now
-        request = parse_request(payload, self.config)
+        request = parse_request(payload)
         if isinstance(request, bytes):
             self._send_status(reply, request)
             return

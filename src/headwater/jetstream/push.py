@@ -2,7 +2,8 @@
 
 Without a subscriber the consumer waits until there is one, here or at another broker of the cluster (an ephemeral consumer
 is deleted when its threshold has passed). A subscriber without permission for the message counts as none, and is tried
-again every POLL. With a deliver group the router shares the messages among the subscribers, as for any queue group.
+again every POLL. With a deliver group only members of that queue group count, and the router shares the messages among
+them; without one only subscribers outside of any group count.
 
 Flow control (`FlowControl`): when more than half of the window is unanswered, the client gets a status 100 with a reply
 subject `$JS.FC.<stream>.<consumer>.<n>`, to which it replies when it has processed everything before; a full window stops
@@ -120,6 +121,7 @@ class PushConsumer(DeliveringConsumer):
         on_change: Callable[[DeliveringConsumer], None],
     ) -> None:
         self._target = state.config.deliver_subject.encode()
+        self._group = state.config.deliver_group.encode()
         self._started = False
         self._caught_up = False
         self._awaited = b""  # the deliver subject that we wait for a subscriber on
@@ -138,6 +140,10 @@ class PushConsumer(DeliveringConsumer):
 
     @property
     def is_bound(self) -> bool:
+        return self._router.has_listener(self._target, self._group)
+
+    @property
+    def is_heard(self) -> bool:
         return self._router.has_interest(self._target)
 
     def is_replaying(self, since_ns: int) -> bool:
@@ -168,6 +174,7 @@ class PushConsumer(DeliveringConsumer):
             self._flow.begin_anew()
             self._await_subscriber(b"")
         self._target = config.deliver_subject.encode()
+        self._group = config.deliver_group.encode()
 
     def _await_subscriber(self, target: bytes) -> None:
         """Wake when a client subscribes to `target`; b"" cancels that."""
@@ -206,7 +213,7 @@ class PushConsumer(DeliveringConsumer):
         if not self._started or not (state.num_pending > 0 or state.redeliveries):
             self._caught_up = self._caught_up or self._started
             return NOTHING
-        if not router.has_interest(target):
+        if not self.is_bound:
             self._await_subscriber(target)
             return NOTHING
         if router.pending(target) > LINK_HIGH_WATER:

@@ -140,7 +140,8 @@ class StreamApi:
             if found:
                 offset = max(request.offset, 0)
                 page = found[offset : offset + SUBJECTS_PAGE]
-                info.state.subjects = {subject.decode("utf-8", "replace"): count for subject, count in page}
+                shown = {subject.decode("utf-8", "replace"): count for subject, count in page}
+                info.state.subjects = shown or info.state.subjects
                 answer.total, answer.offset, answer.limit = len(found), offset, SUBJECTS_PAGE
         return answer
 
@@ -152,7 +153,7 @@ class StreamApi:
         total, page = await looking.page_of_counts(stream.subjects, pattern, offset, SUBJECTS_PAGE)
         if total:
             assert not isinstance(answer.state, msgspec.UnsetType)
-            answer.state.subjects = page
+            answer.state.subjects = page or answer.state.subjects
             answer.total, answer.offset, answer.limit = total, offset, SUBJECTS_PAGE
         return answer
 
@@ -210,7 +211,7 @@ class StreamApi:
             raise api_error("sealed")
         if stream.config.deny_delete:
             raise api_error("delete_failed", reason="message delete not permitted")
-        if stream.config.storage == "file" and not stream.first_sequence <= request.seq <= stream.last_sequence:
+        if stream.config.storage == "file" and not max(1, stream.first_sequence) <= request.seq <= stream.last_sequence:
             beyond = request.seq > stream.last_sequence
             raise api_error("delete_failed", reason="stream store EOF" if beyond else "no message found")
         try:

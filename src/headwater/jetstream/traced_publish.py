@@ -2,6 +2,9 @@
 
 The message is stored with `Nats-Trace-Dest: trace disabled`, so that its deliveries start no traces. A trace-only
 message is checked but neither stored nor answered, and its message id does not enter the duplicate window.
+
+A message of an atomic batch is reported when its batch has ended, so that no report says more than is so; nats-server
+reports only the one that commits.
 """
 
 import json
@@ -10,9 +13,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.errors import JetStreamError, StorageError
+from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.capture import Capture
+from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_rules import Duplicate, PublishRules
-from headwater.jetstream_state.atomic_batch import names_batch
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_header
@@ -23,7 +29,10 @@ if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace, StreamStep
 
 DUPLICATE = "msgid is duplicate"
-_WRONG_SEQUENCE, _WRONG_LAST_ID = 10071, 10070
+_WRONG_SEQUENCE, _WRONG_LAST_ID, _STORE_FAILED = 10071, 10070, 10077
+_TOO_LARGE = 10054, 10097
+# nats-server reports most refusals with their number, and some in other words than those of the answer ("": the same).
+_IN_OTHER_WORDS = {10060: "", 10111: "", 10166: "message TTL disabled", 10201: DUPLICATE}
 _OF_SUBJECT = b"Nats-Expected-Last-Subject-Sequence"
 
 
@@ -48,41 +57,60 @@ class TracedPublish:
         step = trace.stream(self._rules.config.name)
         subject, reply, header_block, payload = message
         if trace.only:
-            self._judge(step, subject, header_block, payload)
+            self._judge(step, message)
             return
         stored = with_header(header_block, DESTINATION, DISABLED, in_place=True)
-        if names_batch(header_block) or reply.endswith(FAST_SUFFIX):
-            # One answer covers many messages of a batch; errors of single messages are in that answer.
-            step.stored(self._rules.moved(subject))
-            self._capture.take(subject, reply, stored, payload)
-            return
         known = self._is_duplicate(header_block)
 
         def answer(error: JetStreamError | None) -> None:
             if error is not None:
-                step.refused(reason_of(error, header_block))
+                self._refused(step, error, message)
             elif known:
                 step.refused(DUPLICATE)
             else:
                 step.stored(self._rules.moved(subject), wanted=self._is_wanted())
 
+        batches: FastPublish | AtomicPublish | None = None
+        if reply.endswith(FAST_SUFFIX):
+            batches = self._capture.fast
+        elif names_batch(header_block):
+            batches = self._capture.batches
+        if batches is not None:
+            known = False
+            batches.traced = answer
+            self._capture.take(subject, reply, stored, payload)
+            return
         self._capture.appending = subject, answer
         try:
             self._capture.take(subject, reply, stored, payload)
         finally:
             self._capture.appending = None
 
-    def _judge(self, step: "StreamStep", subject: bytes, header_block: bytes, payload: bytes) -> None:
-        moved = self._rules.moved(subject)
+    def _judge(self, step: "StreamStep", message: tuple[bytes, bytes, bytes, bytes]) -> None:
+        subject, reply, header_block, payload = message
+        rules, in_batch = self._rules, not reply.endswith(FAST_SUFFIX) and names_batch(header_block)
+        moved = rules.moved(subject)
         try:
-            judged = self._rules.judge(moved, header_block, payload, self._clocks[0](), self._capture.last_message_id)
+            if in_batch and not rules.config.allow_atomic:
+                raise api_error("atomic_publish_disabled")
+            alone = BatchSoFar(rules.last_sequence) if in_batch else None  # not what its batch would make of it
+            judged = rules.judge(moved, header_block, payload, self._clocks[0](), self._capture.last_message_id, alone)
         except (JetStreamError, StorageError) as error:
-            step.refused(reason_of(error, header_block))
+            self._refused(step, error, message)
             return
         if isinstance(judged, Duplicate):
             step.refused(DUPLICATE)
         else:
             step.stored(moved, wanted=self._is_wanted())
+
+    def _refused(
+        self, step: "StreamStep", error: JetStreamError | StorageError, message: tuple[bytes, bytes, bytes, bytes]
+    ) -> None:
+        subject, reply, header_block, _ = message
+        if isinstance(error, JetStreamError) and error.err_code == _STORE_FAILED:
+            step.refused(error.description, self._rules.moved(subject))
+            return
+        step.refused(reason_of(error, header_block, in_batch=reply.endswith(FAST_SUFFIX) or names_batch(header_block)))
 
     def _is_duplicate(self, header_block: bytes) -> bool:
         message_id = lookup(header_block, b"Nats-Msg-Id")
@@ -92,7 +120,7 @@ class TracedPublish:
         return self._rules.config.retention != "interest"
 
 
-def reason_of(error: JetStreamError | StorageError, header_block: bytes) -> str:
+def reason_of(error: JetStreamError | StorageError, header_block: bytes, *, in_batch: bool = False) -> str:
     """Why a message is not stored, in nats-server's words."""
     if not isinstance(error, JetStreamError):
         return str(error)
@@ -103,12 +131,16 @@ def reason_of(error: JetStreamError | StorageError, header_block: bytes) -> str:
             f"last msgid mismatch: {_quoted(expected.decode('utf-8', 'replace'))} vs {_quoted(said.partition(': ')[2])}"
         )
     actual = re.search(r"\d+$", said)
-    if error.err_code == _WRONG_SEQUENCE and actual:
-        of_subject = lookup(header_block, _OF_SUBJECT)
-        expected = of_subject or lookup(header_block, b"Nats-Expected-Last-Sequence") or b""
+    of_subject = lookup(header_block, _OF_SUBJECT)
+    expected = of_subject or lookup(header_block, b"Nats-Expected-Last-Sequence") or b""
+    if error.err_code == _WRONG_SEQUENCE and actual and expected:
         what = "last sequence by subject" if of_subject else "last sequence"
         return f"{what} mismatch: {expected.decode('ascii', 'replace')} vs {actual[0]}"
-    return said
+    if error.err_code in _TOO_LARGE and not in_batch:
+        return "maximum payload exceeded"
+    if error.err_code in _IN_OTHER_WORDS:
+        return _IN_OTHER_WORDS[error.err_code] or said
+    return f"{said} ({error.err_code})" if error.err_code else said
 
 
 def _quoted(text: str) -> str:

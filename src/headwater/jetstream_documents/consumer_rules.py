@@ -60,8 +60,7 @@ _POLICY_TEXT = {
 def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0, most_batch: int = 0) -> ConsumerConfig:
     """`config` with defaults filled in. The caller has chosen `config.name`. `most_pending`, `most_batch`: the limits
     of account and server for max_ack_pending and max_batch, 0 for none. Raises JetStreamError."""
-    if config.priority_policy not in ("", "none", *PRIORITY_POLICIES):
-        raise api_error("invalid_json", reason=f'unknown priority policy: "{config.priority_policy}"')
+    check_policy(config)
     complete = _with_defaults(config, stream, most_pending)
     if most_batch > 0 and not complete.deliver_subject:
         if complete.max_batch > most_batch:
@@ -81,6 +80,12 @@ def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0,
     _check_rest(complete)
     _check_priority(complete)
     return complete
+
+
+def check_policy(config: ConsumerConfig) -> None:
+    """Raises JetStreamError for a priority policy that does not exist: nats-server finds it while it reads the JSON."""
+    if config.priority_policy not in ("", "none", *PRIORITY_POLICIES):
+        raise api_error("invalid_json", reason=f'unknown priority policy: "{config.priority_policy}"')
 
 
 def with_patience(config: ConsumerConfig, *, durable: bool) -> ConsumerConfig:
@@ -357,8 +362,10 @@ def sampled_percent(sample_freq: str) -> int:
 def _check_rest(config: ConsumerConfig) -> None:
     if config.sample_freq:
         number = config.sample_freq.removesuffix("%")
-        if not (number.isascii() and number.removeprefix("+").isdigit()):
+        if not (number.isascii() and number[number[:1] in ("+", "-") :].isdigit()):
             raise api_error("invalid_sampling", reason=f'strconv.Atoi: parsing "{number}": invalid syntax')
+        if int(number) < 0:
+            raise api_error("invalid_sampling", reason="<nil>")
     if config.flow_control and not config.idle_heartbeat:
         raise api_error("flow_control_needs_heartbeats")
     if config.durable_name and config.name and config.name != config.durable_name:

@@ -10,8 +10,6 @@ def check_publishing(config: StreamConfig) -> None:
     """Raises JetStreamError for settings that exclude each other."""
     if config.mirror is not None:
         _check_mirror(config)
-    if config.allow_msg_counter:
-        _check_counter(config)
     if config.allow_atomic and config.persist_mode == "async":
         raise _refused("async persist mode is not supported with atomic batch publish")
 
@@ -40,15 +38,18 @@ def _check_mirror(config: StreamConfig) -> None:
         raise api_error("mirror_with_atomic")
 
 
-def _check_counter(config: StreamConfig) -> None:
+def check_counter(config: StreamConfig) -> None:
+    """Raises JetStreamError for settings that a counter excludes."""
+    if not config.allow_msg_counter:
+        return
     if config.discard == "new":
         raise _refused("counter stream cannot use discard new")
-    if config.retention != "limits":
-        raise _refused("counter stream can only use limits retention")
     if config.allow_msg_ttl:
         raise _refused("counter stream cannot use message TTLs")
     if config.allow_msg_schedules:
         raise _refused("counter stream cannot use message schedules")
+    if config.retention != "limits":
+        raise _refused("counter stream can only use limits retention")
 
 
 def _refused(reason: str) -> Exception:

@@ -46,9 +46,8 @@ class NextRequest(msgspec.Struct):
 _decoder = msgspec.json.Decoder(NextRequest)
 
 
-def parse_request(payload: bytes, config: ConsumerConfig | None = None) -> NextRequest | bytes:
-    """The parsed request, or the header block of the status that refuses it. Without `config`: for a consumer without
-    priority groups.
+def parse_request(payload: bytes) -> NextRequest | bytes:
+    """The parsed request, or the header block of the status that refuses it.
 
     A payload that is not JSON is a number of messages; an invalid one means 1, as in nats-server.
     """
@@ -61,9 +60,6 @@ def parse_request(payload: bytes, config: ConsumerConfig | None = None) -> NextR
     else:
         digits = payload.strip()
         request = NextRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
-    groups = (config.priority_groups or []) if config is not None else []
-    if refusal := _refusal_by_group(request, config.priority_policy if config is not None else "", groups):
-        return _bad_request(refusal)
     request.batch = max(request.batch, 1)
     request.max_bytes = max(request.max_bytes, 0)
     request.idle_heartbeat = max(request.idle_heartbeat, 0)
@@ -90,7 +86,8 @@ def _refusal_by_group(request: NextRequest, policy: str, groups: list[str]) -> s
 
 
 def refusal_by_limits(request: NextRequest, config: ConsumerConfig) -> bytes | None:
-    """The header block of the status for a request above the consumer's limits, else None."""
+    """The header block of the status for a request above the consumer's limits, or that does not fit its priority
+    groups; else None. In nats-server's order."""
     if 0 < config.max_batch < request.batch:
         return b"NATS/1.0 409 Exceeded MaxRequestBatch of %d\r\n\r\n" % config.max_batch
     if 0 < config.max_expires < request.expires:
@@ -98,7 +95,8 @@ def refusal_by_limits(request: NextRequest, config: ConsumerConfig) -> bytes | N
         return b"NATS/1.0 409 Exceeded MaxRequestExpires of %s\r\n\r\n" % limit
     if 0 < config.max_bytes < request.max_bytes:
         return b"NATS/1.0 409 Exceeded MaxRequestMaxBytes of %d\r\n\r\n" % config.max_bytes
-    return None
+    refusal = _refusal_by_group(request, config.priority_policy, config.priority_groups or [])
+    return _bad_request(refusal) if refusal else None
 
 
 class Waiting:

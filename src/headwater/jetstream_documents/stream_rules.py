@@ -11,7 +11,12 @@ import msgspec
 
 from headwater.compression.snappy import HINT, compressor
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_documents.publishing_rules import check_publishing, check_publishing_update, required_level
+from headwater.jetstream_documents.publishing_rules import (
+    check_counter,
+    check_publishing,
+    check_publishing_update,
+    required_level,
+)
 from headwater.jetstream_documents.source_rules import check_copies, check_filters, check_transform
 from headwater.jetstream_documents.streams import ConsumerLimits, Placement, Republish, StreamConfig
 from headwater.model.subject import is_valid_subject, patterns_overlap
@@ -67,7 +72,10 @@ def checked(
         consumer_limits=consumer_limits_of(config),
     )
     complete.duplicate_window = _check_times(complete, most_window)
-    _check_permissions(complete)
+    if complete.deny_purge and complete.allow_rollup_hdrs:
+        raise _refused("roll-ups require the purge permission")
+    check_counter(complete)
+    _check_discarding(complete)
     check_publishing(complete)
     _settle_markers(complete, pedantic=pedantic)
     _settle_schedules(complete, pedantic=pedantic)
@@ -248,9 +256,7 @@ def _check_times(config: StreamConfig, most_window: int) -> int:
     return window
 
 
-def _check_permissions(config: StreamConfig) -> None:
-    if config.deny_purge and config.allow_rollup_hdrs:
-        raise _refused("roll-ups require the purge permission")
+def _check_discarding(config: StreamConfig) -> None:
     if config.discard_new_per_subject and config.discard != "new":
         raise _refused("discard new per subject requires discard new policy to be set")
     if config.discard_new_per_subject and config.max_msgs_per_subject <= 0:

@@ -26,7 +26,6 @@ from headwater.streams.log import Log, StoredRecord
 BATCH_ID = b"Nats-Batch-Id"
 BATCH_SEQUENCE = b"Nats-Batch-Sequence"
 BATCH_COMMIT = b"Nats-Batch-Commit"
-_NAMES = BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT
 
 MOST_BYTES = 128 << 20  # of all open batches of a stream; nats-server has no such bound
 _LONGEST_ID = 64
@@ -71,6 +70,11 @@ def is_supported(level: bytes, ours: int) -> bool:
     return not level or (digits.isdigit() and len(digits) < 10 and int(level) <= ours)
 
 
+def _parts(block: bytes) -> tuple[bytes, bytes, bytes | None]:
+    """Id, sequence and commit; None where that is absent, as an empty one is wrong."""
+    return lookup(block, BATCH_ID) or b"", lookup(block, BATCH_SEQUENCE) or b"", lookup(block, BATCH_COMMIT)
+
+
 class _Open:
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -103,6 +107,9 @@ class OpenBatches:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, batch_id: bytes) -> bool:
+        return batch_id in self._open
+
     def use(self, room: "BatchRoom") -> None:
         """Apply these limits."""
         self._room = room
@@ -114,29 +121,27 @@ class OpenBatches:
         if self in self._room.streams:
             self._room.streams.remove(self)
 
-    def take(self, message: Message, now: int, max_size: int = 0) -> Committed | None:
-        """Take a message; None when it is kept until the commit. `max_size`: of a message, 0 for any; `now`: ns of a
-        monotonic clock. Raises JetStreamError for a message that is refused, Abandoned for one that ends its batch."""
+    def take(self, message: Message, now: int) -> Committed | None:
+        """Take a message; None when it is kept until the commit. `now`: ns of a monotonic clock. Raises JetStreamError for
+        a message that is refused, Abandoned for one that ends its batch."""
         block = message.header_block
         found = of_batch_alone(block) if message.is_plain else None
-        batch_id, text, commit = found or tuple(lookup(block, name) or b"" for name in _NAMES)
+        batch_id, text, commit = _parts(block) if found is None else (found[0], found[1], found[2] or None)
         if len(batch_id) > _LONGEST_ID:
             raise api_error("batch_id_invalid")
         if not text.isdigit() or len(text) > 18:
             raise api_error("batch_sequence_missing")
         sequence = int(text)
-        if found is None and not is_supported(lookup(block, _LEVEL) or b"", self._level):
-            raise self._end(batch_id, "unsupported", api_error("api_level"))
-        if 0 < max_size < len(block) + len(message.payload):
-            raise api_error("message_too_large")
-        if commit not in (b"", b"1", b"eob"):
+        batch = self._batch(batch_id, sequence, commit)
+        if commit not in (None, b"1", b"eob"):
             self.forget(batch_id)
             raise api_error("batch_commit_invalid")
-        most = self._room.limits.batch_messages
-        if sequence > most + (commit == b"eob"):
-            too_large = api_error("batch_too_large", limit=most)
-            raise self._end(batch_id, "large", too_large) if batch_id in self._open else too_large
-        batch = self._batch(batch_id, sequence, commit)
+        if found is None and not is_supported(lookup(block, _LEVEL) or b"", self._level):
+            raise self._end(batch_id, "unsupported", api_error("api_level"))
+        if sequence != len(batch.messages) + 1 or (sequence == 1 and commit == b"eob"):
+            raise self._end(batch_id, "incomplete", api_error("batch_incomplete"))
+        if sequence > self._most_messages(commit):
+            raise self._end(batch_id, "large", self._too_large())
         if commit != b"eob":
             self._keep(batch_id, batch, message)
         batch.ends_ns = now + self._room.limits.batch_timeout
@@ -166,20 +171,26 @@ class OpenBatches:
         if batch is not None:
             self._size -= batch.size
 
-    def _batch(self, batch_id: bytes, sequence: int, commit: bytes) -> _Open:
+    def _batch(self, batch_id: bytes, sequence: int, commit: bytes | None) -> _Open:
+        """The open batch; a new one for sequence 1. Raises JetStreamError."""
         batch = self._open.get(batch_id)
-        if sequence == 1 and batch is None:
-            if commit == b"eob":
-                raise Abandoned(batch_id, "incomplete", api_error("batch_incomplete"))
-            if self._room.is_full(len(self._open)):
-                raise api_error("batch_too_many")
-            batch = self._open[batch_id] = _Open()
+        if batch is not None:
             return batch
-        if batch is None:
-            raise api_error("batch_incomplete")
-        if sequence != len(batch.messages) + 1:
-            raise self._end(batch_id, "incomplete", api_error("batch_incomplete"))
+        if sequence != 1:
+            # nats-server subtracts the end mark from 0, which makes it the largest number
+            endless = sequence == 0 and commit == b"eob"
+            too_large = endless or sequence > self._most_messages(commit)
+            raise self._too_large() if too_large else api_error("batch_incomplete")
+        if self._room.is_full(len(self._open)):
+            raise api_error("batch_too_many")
+        batch = self._open[batch_id] = _Open()
         return batch
+
+    def _most_messages(self, commit: bytes | None) -> int:
+        return self._room.limits.batch_messages + (commit == b"eob")
+
+    def _too_large(self) -> JetStreamError:
+        return api_error("batch_too_large", limit=self._room.limits.batch_messages)
 
     def _keep(self, batch_id: bytes, batch: _Open, message: Message) -> None:
         size = len(message.subject) + len(message.header_block) + len(message.payload)
@@ -239,10 +250,11 @@ class BatchSoFar:
     def check_expectations(self, block: bytes, subject: bytes) -> None:
         """Refuse expected sequences of messages that the batch itself writes. Raises JetStreamError."""
         expected = lookup(block, b"Nats-Expected-Last-Sequence") or b""
-        if expected and self.count:
-            if expected.isdigit() and int(expected) == self.last_sequence + self.count:
+        if expected:
+            if not expected.isdigit() or int(expected) != self.last_sequence + self.count:
+                raise api_error("wrong_last_sequence", sequence=self.last_sequence + self.count)
+            if self.count:
                 raise api_error("wrong_last_sequence_constant")
-            raise api_error("wrong_last_sequence", sequence=self.last_sequence + self.count)
         if lookup(block, b"Nats-Expected-Last-Subject-Sequence"):
             about = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject") or subject
             if about in self.subjects:

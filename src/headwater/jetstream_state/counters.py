@@ -32,6 +32,7 @@ _FORBIDDEN = (
     b"Nats-Expected-Stream",
     b"Nats-Expected-Last-Sequence",
     b"Nats-Expected-Last-Subject-Sequence",
+    b"Nats-Expected-Last-Subject-Sequence-Subject",
     b"Nats-Expected-Last-Msg-Id",
 )
 

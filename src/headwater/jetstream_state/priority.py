@@ -72,8 +72,9 @@ class PriorityGroups:
         return group in self._groups
 
     def note_request(self, pin: str, now: int) -> bool:
-        """A request arrived, with a pin id or "". False if the id is not the pinned client's."""
-        if not pin or self._policy != "pinned_client":
+        """A request arrived, with a pin id or "". False if the id is not the pinned client's. Where none is pinned the
+        request waits: `choose` ends it when there is a message."""
+        if not pin or not self.pin or self._policy != "pinned_client":
             return True
         if pin != self.pin:
             return False

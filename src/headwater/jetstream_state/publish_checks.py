@@ -147,7 +147,7 @@ def of_batch_alone(block: bytes) -> tuple[bytes, bytes, bytes] | None:
             sequence = value
         elif name == b"Nats-Batch-Id":
             batch_id = value
-        elif name == b"Nats-Batch-Commit":
+        elif name == b"Nats-Batch-Commit" and value:
             commit = value
         else:
             return None
@@ -202,6 +202,8 @@ def check_before_id(
     if ttl and not allowed.ttl and (allowed.in_batch is not None or _ttl(ttl) is not None):
         raise api_error("ttl_disabled")
     if allowed.in_batch is not None:
+        if ttl and _ttl(ttl) is None:
+            raise api_error("ttl_invalid")
         allowed.in_batch()
     expected = lookup(block, b"Nats-Expected-Last-Subject-Sequence")
     pattern = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject")

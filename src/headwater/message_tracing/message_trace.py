@@ -267,9 +267,11 @@ class StreamStep:
                 self._event["nointerest"] = True
             self._end()
 
-    def refused(self, reason: str) -> None:
-        """The stream did not store the message."""
+    def refused(self, reason: str, subject: bytes = b"") -> None:
+        """The stream did not store the message. `subject`: where it was to be, when only the store refused it."""
         if self._open:
+            if subject:
+                self._event["subject"] = _text(subject)
             self._event["error"] = reason
             self._end()
 
