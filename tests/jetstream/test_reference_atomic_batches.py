@@ -87,7 +87,7 @@ def test_demands_of_messages_are_judged_at_the_commit_alike(twins: Twins, rollup
     for name, values in DEMANDS.items():
         for value, place, same in itertools.product(values, (1, 2, 3), (False, True)):
             number += 1
-            twins.stream("D", allow_atomic=True, allow_rollup_hdrs=rollups)
+            twins.stream("D", allow_atomic=True, allow_rollup_hdrs=rollups, storage="memory")
             twins.publish(*(Publish("d.1", {"Nats-Msg-Id": f"old{n}"[: 3 + (n < 3)]}) for n in (1, 2, 3)))
             for sequence in (1, 2, 3):
                 demand = {name: value} if sequence == place else {}

@@ -64,6 +64,8 @@ def masked(answer: Any) -> Any:
     for copied in [answer.get("mirror"), *(answer.get("sources") or ())]:
         if isinstance(copied, dict):
             copied["active"] = min(copied["active"], 0)
+    if answer.get("sources"):
+        answer["sources"].sort(key=lambda source: str(source["name"]))  # in nats-server in any order
     return answer
 
 

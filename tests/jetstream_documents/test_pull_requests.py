@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import (
+    CountRequest,
     NextRequest,
     RequestQueue,
     Waiting,
@@ -19,10 +20,10 @@ from headwater.model.header_block import decode_header_block
 @pytest.mark.parametrize(
     ("payload", "request_"),
     [
-        (b"", NextRequest(batch=1)),
-        (b"7", NextRequest(batch=7)),
-        (b"0", NextRequest(batch=1)),
-        (b"x", NextRequest(batch=1)),
+        (b"", CountRequest(batch=1)),
+        (b"7", CountRequest(batch=7)),
+        (b"0", CountRequest(batch=1)),
+        (b"x", CountRequest(batch=1)),
         (b'{"batch":5,"expires":10,"no_wait":true}', NextRequest(batch=5, expires=10, no_wait=True)),
         (b'{"batch":-3,"max_bytes":-1,"group":"g"}', NextRequest(batch=1, group="g")),
         (b'{"batch":2,"min_pending":null,"id":null}', NextRequest(batch=2)),
@@ -35,7 +36,8 @@ def test_a_request_is_read_as_nats_server_reads_it(payload: bytes, request_: Nex
 @pytest.mark.parametrize("wish", ['"id":"x"', '"min_pending":1', '"min_ack_pending":2', '"priority":10', '"id":5'])
 def test_what_only_a_priority_group_can_grant_is_refused(wish: str) -> None:
     answer = parse_request(b'{"batch":1,%s}' % wish.encode())
-    assert isinstance(answer, bytes)
+    if not isinstance(answer, bytes):
+        answer = refusal_by_limits(answer, ConsumerConfig()) or b""
     assert answer.startswith(b"NATS/1.0 400 Bad Request - ")
 
 
@@ -54,6 +56,13 @@ def test_requests_above_the_consumers_limits_are_refused_by_name() -> None:
     assert b"MaxRequestBatch of 2" in (refusal_by_limits(NextRequest(batch=3), config) or b"")
     assert b"MaxRequestExpires of 1s" in (refusal_by_limits(NextRequest(expires=2 * 10**9), config) or b"")
     assert b"MaxRequestMaxBytes of 5" in (refusal_by_limits(NextRequest(max_bytes=6), config) or b"")
+
+
+def test_a_number_asks_for_no_priority_group_and_limits_are_judged_before_groups() -> None:
+    config = ConsumerConfig(priority_groups=["A"], priority_policy="overflow", max_batch=5)
+    assert refusal_by_limits(CountRequest(batch=3), config) is None
+    assert b"Priority Group missing" in (refusal_by_limits(NextRequest(batch=3), config) or b"")
+    assert b"MaxRequestBatch of 5" in (refusal_by_limits(NextRequest(batch=6), config) or b"")
 
 
 def test_waiting_requests_take_turns() -> None:

@@ -18,6 +18,8 @@ class Ledger:
         self.heard: dict[tuple[object, ...], int] = {}
         self.revisions: dict[str, int] = {}  # key -> the newest revision acknowledged to a writer
         self.replaced: dict[tuple[str, int], int] = {}  # key and revision -> the revision that replaced it
+        self.batches: set[str] = set()  # committed ones, by name and size
+        self.planned: set[bytes] = set()  # payloads of schedules
         self.counts: dict[str, int] = defaultdict(int)
 
     def ack_came(self, stream: str, sequence: int, payload: bytes) -> None:
@@ -96,3 +98,42 @@ class Ledger:
             raise Broken(f"{watcher} saw revision {revision} behind {self.heard[(watcher,)]}")
         self.heard[(watcher,)] = revision
         self.counts["watched"] += 1
+
+    def batch_came(self, batch: str) -> None:
+        """The commit of an atomic batch, `<name>/<size>`, was acknowledged."""
+        self.batches.add(batch)
+        self.counts["batches"] += 1
+
+    def holds_batches(self, contents: dict[int, bytes]) -> None:
+        """All that is left of atomic batches: each whole and in one piece, and no committed one is missing."""
+        parts: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for sequence, payload in sorted(contents.items()):
+            batch, _, part = payload.decode().partition(":")
+            parts[batch].append((sequence, int(part)))
+        for batch, found in parts.items():
+            first, size = found[0][0], int(batch.partition("/")[2])
+            if found != [(first + part, part) for part in range(size)]:
+                raise Broken(f"of batch {batch} there is {found}")
+        if lost := self.batches - set(parts):
+            raise Broken(f"committed batches are lost: {sorted(lost)[:5]}")
+
+    def sum_came(self, name: str, total: int, additions: int) -> None:
+        """A sum was answered to its only writer, who has added 1 so many times."""
+        if total != additions:
+            raise Broken(f"{name} is {total} after {additions} additions of 1")
+        self.counts["sums"] += 1
+
+    def brought(self, contents: dict[int, bytes]) -> None:
+        """What schedules have brought in the end, all of them being due: each once."""
+        for payload in self.planned:
+            times = list(contents.values()).count(payload)
+            if times != 1:
+                raise Broken(f"schedule {payload!r} was taken {times} times")
+        self.counts["scheduled"] += len(self.planned)
+
+    def is_copy(self, origin: dict[int, bytes], copy: dict[int, bytes]) -> None:
+        """A mirror in the end, when nothing is missing at its end."""
+        if origin != copy:
+            apart = sorted(set(origin.items()) ^ set(copy.items()))
+            raise Broken(f"the mirror differs: {apart[:5]}")
+        self.counts["mirrored"] += len(copy)

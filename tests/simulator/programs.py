@@ -6,22 +6,32 @@ operation is repeated under the same message id, or on the newest revision.
 
 import asyncio
 import random
+import time
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from simulator.ledger import Ledger
 
 from headwater.client.client import Client, connect
 from headwater.client.jetstream import JetStream
-from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
+from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, StreamSource
 from headwater.client.key_value import BucketConfig, KeyNotFound, KeyValue
+from headwater.client.schedules import Schedule
 from headwater.errors import HeadwaterError, JetStreamError
 from headwater.model.message import Message
 
 STREAM = "EVENTS"
 CONSUMER = "work"
 BUCKET = "kv"
+COPY, BATCHES, SUMS, LATER = "COPY", "BATCHES", "SUMS", "LATER"
 FAILURES = (HeadwaterError, TimeoutError, OSError)
 HOUR = 3_600
+NEWER = (
+    StreamConfig(name=COPY, mirror=StreamSource(name=STREAM)),
+    StreamConfig(name=BATCHES, subjects=["batches.>"], allow_atomic=True),
+    StreamConfig(name=SUMS, subjects=["sums.>"], allow_msg_counter=True, allow_direct=True, duplicate_window=HOUR),
+    StreamConfig(name=LATER, subjects=["later.>"], allow_msg_schedules=True, duplicate_window=HOUR),
+)
 
 
 async def pause(seconds: float) -> None:
@@ -54,6 +64,8 @@ async def set_up(urls: list[str]) -> None:
             consumer = ConsumerConfig(durable_name=CONSUMER, ack_wait=4, max_ack_pending=200)
             await jetstream.create_consumer(STREAM, consumer)
             await jetstream.create_key_value(BucketConfig(bucket=BUCKET, history=5))
+            for config in NEWER:
+                await jetstream.create_stream(config)
             break
         except FAILURES:
             await asyncio.sleep(0.2)
@@ -98,6 +110,54 @@ async def publish_many(ledger: Ledger, urls: list[str], name: str, window: int) 
                 group.create_task(one(number + at))
         number += window
         await pause(0.3)
+
+
+async def publish_batches(ledger: Ledger, urls: list[str], name: str) -> None:
+    """Atomic batches; one that was not answered may be there or not, and is not tried again."""
+    client = await connected(urls)
+    jetstream, number = client.jetstream(timeout=2.0), 0
+    while True:
+        await pause(0.4)
+        number, size = number + 1, random.randint(1, 5)
+        with suppress(*FAILURES):
+            async with jetstream.atomic_batch() as batch:
+                for part in range(size):
+                    await batch.publish(f"batches.{name}", f"{name}.{number}/{size}:{part}".encode())
+            ledger.batch_came(f"{name}.{number}/{size}")
+
+
+async def count_up(ledger: Ledger, urls: list[str], name: str) -> None:
+    """Nobody else adds to this sum."""
+    client = await connected(urls)
+    sums, number = client.jetstream(timeout=2.0).counters(SUMS), 1
+    while True:
+        try:
+            total = await sums.add(f"sums.{name}", 1, msg_id=f"{name}-{number}")
+        except FAILURES:
+            await asyncio.sleep(0.05)
+            continue
+        ledger.sum_came(name, total, number)
+        number += 1
+        await pause(0.4)
+
+
+async def plan(ledger: Ledger, urls: list[str], name: str) -> None:
+    """Messages for a little later."""
+    client = await connected(urls)
+    jetstream, number = client.jetstream(timeout=2.0), 0
+    while True:
+        number += 1
+        moment = datetime.fromtimestamp(time.time() + random.uniform(0.3, 4.0), UTC)
+        schedule, where = Schedule(target=f"later.due.{name}.{number}", at=moment), f"later.plan.{name}.{number}"
+        for _ in range(1000):
+            try:
+                await jetstream.publish(where, f"{name}.{number}:0".encode(), schedule=schedule, msg_id=where)
+            except FAILURES:
+                await asyncio.sleep(0.05)
+                continue
+            ledger.planned.add(f"{name}.{number}:0".encode())
+            break
+        await pause(0.8)
 
 
 async def work(ledger: Ledger, urls: list[str]) -> None:

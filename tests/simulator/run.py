@@ -17,7 +17,8 @@ from collections import Counter
 
 from simulator.scenario import Scenario
 
-KINDS = ("acknowledged", "confirmed", "queue", "core", "keys", "watched")  # promises; each has to be tested
+_KINDS = "acknowledged confirmed queue core keys watched batches sums scheduled mirrored"
+KINDS = tuple(_KINDS.split())  # promises; each has to be tested
 
 
 def main() -> int:

@@ -83,6 +83,9 @@ class Scenario:
             self._start("t1", lambda urls: programs.talk(urls, "t1")),
             self._start("w0", lambda urls: programs.write_keys(ledger, urls, "w0", 3)),
             self._start("w1", lambda urls: programs.write_keys(ledger, urls, "w1", 3)),
+            self._start("b0", lambda urls: programs.publish_batches(ledger, urls, "b0")),
+            self._start("sum0", lambda urls: programs.count_up(ledger, urls, "sum0")),
+            self._start("plan0", lambda urls: programs.plan(ledger, urls, "plan0")),
             self._start("watch", lambda urls: programs.watch_keys(ledger, urls, "watch")),
         ]
         nemesis = loop.create_task(self._torment())
@@ -159,7 +162,16 @@ class Scenario:
             async with asyncio.timeout(PATIENCE):
                 return await reading
 
-        ledger.holds(programs.STREAM, await read(programs.STREAM))
+        origin = await read(programs.STREAM)
+        ledger.holds(programs.STREAM, origin)
+        copy = await read(programs.COPY)
+        async with asyncio.timeout(PATIENCE):
+            while max(copy, default=0) < max(origin, default=0):
+                await asyncio.sleep(1.0)
+                copy = await read(programs.COPY)
+        ledger.is_copy(origin, copy)
+        ledger.holds_batches(await read(programs.BATCHES))
+        ledger.brought(await read(programs.LATER))
         bucket = f"KV_{programs.BUCKET}"
         contents = await read(bucket)
         ledger.holds(bucket, contents, history=False)

@@ -23,6 +23,12 @@ def ledger() -> Ledger:
     made.key_written("k", 4, 6)
     made.key_read("k", 6, 6)
     made.watcher_saw("w", 6)
+    made.batch_came("b.1/2")
+    made.holds_batches({4: b"b.1/2:0", 5: b"b.1/2:1", 9: b"b.2/1:0"})
+    made.sum_came("c", 2, 2)
+    made.planned.add(b"l:0")
+    made.brought({3: b"l:0"})
+    made.is_copy({1: b"p:0"}, {1: b"p:0"})
     made.holds("S", {1: b"p:0", 2: b"q:0", 3: b"p:1"})
     return made
 
@@ -49,6 +55,15 @@ def test_what_keeps_the_promises_is_fine() -> None:
         lambda made: made.key_written("k", 7, 7),
         lambda made: made.key_read("k", 5, 6),
         lambda made: made.watcher_saw("w", 6),
+        lambda made: made.holds_batches({}),
+        lambda made: made.holds_batches({4: b"b.1/2:0"}),
+        lambda made: made.holds_batches({4: b"b.1/2:1", 5: b"b.1/2:0"}),
+        lambda made: made.holds_batches({4: b"b.1/2:0", 6: b"b.1/2:1"}),
+        lambda made: made.sum_came("c", 3, 2),
+        lambda made: made.brought({}),
+        lambda made: made.brought({3: b"l:0", 4: b"l:0"}),
+        lambda made: made.is_copy({1: b"p:0"}, {2: b"p:0"}),
+        lambda made: made.is_copy({1: b"p:0"}, {}),
     ],
 )
 def test_what_contradicts_a_promise_is_noticed(story: Story) -> None:

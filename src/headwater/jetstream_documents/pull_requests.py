@@ -43,6 +43,10 @@ class NextRequest(msgspec.Struct):
     priority: int = 0
 
 
+class CountRequest(NextRequest):
+    """A request that is only a number: nats-server asks it for no priority group."""
+
+
 _decoder = msgspec.json.Decoder(NextRequest)
 
 
@@ -59,7 +63,7 @@ def parse_request(payload: bytes) -> NextRequest | bytes:
             return _bad_request(str(error))
     else:
         digits = payload.strip()
-        request = NextRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
+        request = CountRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
     request.batch = max(request.batch, 1)
     request.max_bytes = max(request.max_bytes, 0)
     request.idle_heartbeat = max(request.idle_heartbeat, 0)
@@ -95,6 +99,8 @@ def refusal_by_limits(request: NextRequest, config: ConsumerConfig) -> bytes | N
         return b"NATS/1.0 409 Exceeded MaxRequestExpires of %s\r\n\r\n" % limit
     if 0 < config.max_bytes < request.max_bytes:
         return b"NATS/1.0 409 Exceeded MaxRequestMaxBytes of %d\r\n\r\n" % config.max_bytes
+    if isinstance(request, CountRequest):
+        return None
     refusal = _refusal_by_group(request, config.priority_policy, config.priority_groups or [])
     return _bad_request(refusal) if refusal else None
 
