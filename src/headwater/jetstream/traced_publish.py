@@ -7,8 +7,6 @@ A message of an atomic batch is reported when its batch has ended, so that no re
 reports only the one that commits.
 """
 
-import json
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -20,6 +18,7 @@ from headwater.jetstream.publish_rules import Duplicate, PublishRules
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
+from headwater.jetstream_state.trace_reasons import DUPLICATE, reason_of
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_header
 from headwater.model.message_trace import DESTINATION, DISABLED
@@ -28,12 +27,7 @@ from headwater.streams.dedup import DuplicateWindow
 if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace, StreamStep
 
-DUPLICATE = "msgid is duplicate"
-_WRONG_SEQUENCE, _WRONG_LAST_ID, _STORE_FAILED = 10071, 10070, 10077
-_TOO_LARGE = 10054, 10097
-# nats-server reports most refusals with their number, and some in other words than those of the answer ("": the same).
-_IN_OTHER_WORDS = {10060: "", 10111: "", 10166: "message TTL disabled", 10201: DUPLICATE}
-_OF_SUBJECT = b"Nats-Expected-Last-Subject-Sequence"
+_STORE_FAILED = 10077
 
 
 class TracedPublish:
@@ -118,30 +112,3 @@ class TracedPublish:
 
     def _is_wanted(self) -> bool:
         return self._rules.config.retention != "interest"
-
-
-def reason_of(error: JetStreamError | StorageError, header_block: bytes, *, in_batch: bool = False) -> str:
-    """Why a message is not stored, in nats-server's words."""
-    if not isinstance(error, JetStreamError):
-        return str(error)
-    said = error.description
-    if error.err_code == _WRONG_LAST_ID:
-        expected = lookup(header_block, b"Nats-Expected-Last-Msg-Id") or b""
-        return (
-            f"last msgid mismatch: {_quoted(expected.decode('utf-8', 'replace'))} vs {_quoted(said.partition(': ')[2])}"
-        )
-    actual = re.search(r"\d+$", said)
-    of_subject = lookup(header_block, _OF_SUBJECT)
-    expected = of_subject or lookup(header_block, b"Nats-Expected-Last-Sequence") or b""
-    if error.err_code == _WRONG_SEQUENCE and actual and expected:
-        what = "last sequence by subject" if of_subject else "last sequence"
-        return f"{what} mismatch: {expected.decode('ascii', 'replace')} vs {actual[0]}"
-    if error.err_code in _TOO_LARGE and not in_batch:
-        return "maximum payload exceeded"
-    if error.err_code in _IN_OTHER_WORDS:
-        return _IN_OTHER_WORDS[error.err_code] or said
-    return f"{said} ({error.err_code})" if error.err_code else said
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
