@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.columns.iggy_columns import IggyColumns, IggyDecoder, typed_headers
+from headwater.columns.iggy_columns import IggyColumns, IggyDecoder
 from headwater.errors import RemoteProtocolError
 from headwater.iggy_wire.batches import Part, build, build_stored
 from headwater.model.header_mapping import MARKER, typed_to_nats
@@ -98,7 +98,6 @@ def test_a_block_that_is_none_is_a_row_with_a_reason() -> None:
     assert taken.columns.rows == 2
     assert taken.columns.unmapped == [0]
     assert "kind" in taken.columns.header_errors[0][1]
-    assert typed_headers(parts[0].headers) is None
 
 
 @pytest.mark.parametrize("at", [0, 1, 255, 256, 300, -1])
@@ -108,13 +107,3 @@ def test_bytes_that_are_no_batches_are_refused(at: int) -> None:
     if cut:
         with pytest.raises(RemoteProtocolError):
             decoder().feed(cut, 0, len(cut))
-
-
-def test_typed_headers_keep_kind_text_and_bytes() -> None:
-    source: dict[str, HeaderValue | str | bool] = {"a": "x", "n": HeaderValue.from_uint64(7), "Key:": True}
-    block = TypedHeaders(source).encode(HeaderForm.TYPED)
-    assert typed_headers(block) == {
-        "a": {"kind": "string", "value": "x", "raw": b"x"},
-        "n": {"kind": "uint64", "value": "7", "raw": (7).to_bytes(8, "little")},
-        "Key:": {"kind": "bool", "value": "true", "raw": b"\x01"},
-    }

@@ -18,28 +18,24 @@ from typing import NamedTuple
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.columns.integers import u32, u64
+    from cython.cimports.headwater.columns.typed_columns import append_text
     from cython.cimports.headwater.wire.columns import ColumnDecoder, Numbers, TextColumn
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
-    from cython.cimports.headwater.wire.publish import append_number
 else:
+    from headwater.columns.integers import u32, u64
+    from headwater.columns.typed_columns import append_text
     from headwater.wire.columns import ColumnDecoder, Numbers, TextColumn
     from headwater.wire.memory import OutputBuffer, slice_bytes
-    from headwater.wire.publish import append_number
 
 from headwater.errors import HeaderError, RemoteProtocolError
 from headwater.model.header_mapping import typed_to_nats
-from headwater.model.typed_header import HeaderValue
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.wire.columns import Columns, Text
 
 BATCH_HEADER: cython.Py_ssize_t = 256
 FRAME_HEADER: cython.Py_ssize_t = 48
 STRING: cython.int = 2
-BOOL: cython.int = 3
-INT8: cython.int = 4
-INT64: cython.int = 7
-UINT8: cython.int = 9
-UINT64: cython.int = 12
 VERSION_LINE = b"NATS/1.0\r\n"
 CRLF = b"\r\n"
 MARKER = "Iggy-Typed"
@@ -57,27 +53,6 @@ class IggyColumns(NamedTuple):
     typed: Text | None
 
 
-def u32(buffer: bytearray, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Little-endian u32 at `at`; the caller checks bounds."""
-    if cython.compiled:
-        low: cython.Py_ssize_t = buffer[at]
-        second: cython.Py_ssize_t = buffer[at + 1]
-        third: cython.Py_ssize_t = buffer[at + 2]
-        high: cython.Py_ssize_t = buffer[at + 3]
-        return low | (second << 8) | (third << 16) | (high << 24)
-    return int.from_bytes(buffer[at : at + 4], "little")
-
-
-def u64(buffer: bytearray, at: cython.Py_ssize_t) -> cython.longlong:
-    """Little-endian u64 at `at`; negative from 2**63 on."""
-    if cython.compiled:
-        low: cython.ulonglong = u32(buffer, at)
-        high: cython.ulonglong = u32(buffer, at + 4)
-        signed: cython.longlong = cython.cast(cython.longlong, low | (high << 32))
-        return signed
-    return int.from_bytes(buffer[at : at + 8], "little", signed=True)
-
-
 def is_plain_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
     """Whether a key can be copied as a header name: printable ASCII without colon; `#` is excluded because it marks
     repetitions.
@@ -87,15 +62,6 @@ def is_plain_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
         if buffer[at] < 33 or buffer[at] > 126 or buffer[at] == 58 or buffer[at] == 35 or buffer[at] == 37:
             return False
     return end > start
-
-
-def is_plain_value(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether a string can be copied as a header value: printable ASCII without a blank at either end."""
-    at: cython.Py_ssize_t
-    for at in range(start, end):
-        if buffer[at] < 32 or buffer[at] > 126:
-            return False
-    return end > start and buffer[start] != 32 and buffer[end - 1] != 32
 
 
 class IggyDecoder(ColumnDecoder):
@@ -228,52 +194,12 @@ class IggyDecoder(ColumnDecoder):
                 return self.block_carefully(slice_bytes(buffer, start, end))
             block.append_slice(buffer, at + 5, key_end)
             block.append(b": ")
-            if not self.value(buffer, buffer[key_end], key_end + 5, value_end):
+            if not append_text(block, buffer, buffer[key_end], key_end + 5, value_end):
                 return self.block_carefully(slice_bytes(buffer, start, end))
             block.append(CRLF)
             at = value_end
         block.append(CRLF)
         return 0
-
-    def value(
-        self, buffer: bytearray, kind: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
-    ) -> cython.bint:
-        """Append the text of a value; False for a kind or form that is not converted here."""
-        block: OutputBuffer = self.block
-        number: cython.longlong = 0
-        width: cython.Py_ssize_t = end - start
-        at: cython.Py_ssize_t
-        byte: cython.longlong
-        if kind == STRING:
-            if not is_plain_value(buffer, start, end):
-                return False
-            block.append_slice(buffer, start, end)
-            return True
-        if kind == BOOL:
-            if width != 1 or buffer[start] > 1:
-                return False
-            block.append(b"true" if buffer[start] else b"false")
-            return True
-        if INT8 <= kind <= INT64:
-            if width != 1 << (kind - INT8):
-                return False
-        elif UINT8 <= kind <= UINT64:
-            if width != 1 << (kind - UINT8) or (width == 8 and buffer[end - 1] > 127):
-                return False
-        else:
-            return False
-        for at in range(width):
-            byte = buffer[start + at]
-            number |= byte << (8 * at)
-        if kind <= INT64 and buffer[end - 1] > 127:
-            if width == 8:
-                return False  # rare, and the most negative one has no positive counterpart
-            byte = 1
-            number -= byte << (8 * width)
-            block.append(b"-")
-            number = -number
-        append_number(block, number)
-        return True
 
     def block_carefully(self, typed: bytes) -> cython.int:
         """Convert the headers with `header_mapping`; a malformed block is reported and counts as empty."""
@@ -295,20 +221,3 @@ class IggyDecoder(ColumnDecoder):
         """The rows so far; the decoder continues with empty columns."""
         typed = self.typed.take() if self.with_typed else None
         return IggyColumns(self.take(), self.origins.take(), self.ids.take(), typed)
-
-
-def typed_headers(block: bytes) -> dict[str, dict[str, object]] | None:
-    """Typed headers as a map column holds them: kind, text and raw bytes by the key's text. None for a malformed block."""
-    try:
-        typed = TypedHeaders.decode(block, HeaderForm.TYPED)
-    except HeaderError:
-        return None
-    return {
-        str(key): {"kind": value.kind.json_name, "value": text_of(value), "raw": value.raw}
-        for key, value in typed.items()
-    }
-
-
-def text_of(value: HeaderValue) -> str:
-    """The text of a typed value according to the header mapping table."""
-    return typed_to_nats(TypedHeaders([("value", value)])).first("value")

@@ -15,12 +15,12 @@ from collections.abc import Callable
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.columns.iggy_columns import u32, u64
+    from cython.cimports.headwater.columns.integers import u32, u64
     from cython.cimports.headwater.wire.columns import ColumnDecoder
     from cython.cimports.headwater.wire.memory import equals, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
 else:
-    from headwater.columns.iggy_columns import u32, u64
+    from headwater.columns.integers import u32, u64
     from headwater.wire.columns import ColumnDecoder
     from headwater.wire.memory import equals, slice_bytes
     from headwater.wire.message_view import MessageView

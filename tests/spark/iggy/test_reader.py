@@ -248,7 +248,8 @@ def test_headers_and_large_payloads_as_asked(iggy: IggyServer) -> None:
         if headers in ("map", "both"):
             assert first["headers"] == {"n": ["7"]}
         if headers == "typed":
-            assert first["headers_typed"]["n"]["kind"] == "int64"
+            assert first["headers_typed"] == {"n": {"kind": "int64", "value": "7", "raw": b"\7" + bytes(7)}}
+            assert second["headers_typed"] == {}
         if headers == "both":
             assert second["headers_raw"] is None
 

@@ -5,7 +5,7 @@
     headers_typed map<string, struct<kind, value, raw>> | headers_raw binary, the header block in Iggy's form
     data binary | the ce_ columns of `format("nats")`
 
-`headers_typed` is built row by row in Python; all other arrays wrap decoded buffers.
+All arrays wrap decoded buffers.
 """
 
 from typing import TYPE_CHECKING
@@ -22,8 +22,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headwater.columns.iggy_columns import IggyColumns, typed_headers
-from headwater.spark.arrow import map_array, sparse_array, text_array
+from headwater.columns.iggy_columns import IggyColumns
+from headwater.columns.typed_columns import TypedDecoder
+from headwater.spark.arrow import bitmap_without, map_array, sparse_array, text_array
 from headwater.spark.iggy.offsets import IggyRange
 from headwater.spark.schema import message_fields
 from headwater.wire.columns import Text
@@ -90,6 +91,14 @@ def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Fie
 
 
 def typed_array(blocks: Text, kind: pa.MapType) -> pa.Array:
-    """Build map<string, struct<kind, value, raw>> row by row."""
-    maps = [typed_headers(bytes(blocks.data[a:b])) for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
-    return pa.array([None if headers is None else list(headers.items()) for headers in maps], kind)
+    """map<string, struct<kind, value, raw>>; null for a malformed block."""
+    typed = TypedDecoder().decode(blocks)
+    rows = len(blocks.offsets) - 1
+    item = kind.item_type
+    parts = [text_array(text, item[at].type) for at, text in enumerate((typed.kinds, typed.values, typed.raws))]
+    keys = text_array(typed.keys, kind.key_type)
+    items = pa.Array.from_buffers(item, len(keys), [None], children=parts)
+    entry = pa.struct([kind.key_field, kind.item_field])
+    entries = pa.Array.from_buffers(entry, len(keys), [None], children=[keys, items])
+    validity = bitmap_without(typed.unmapped, rows) if typed.unmapped else None
+    return pa.Array.from_buffers(kind, rows, [validity, pa.py_buffer(typed.entries)], children=[entries])
