@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from headwater.exchange.mappings import Mappings
     from headwater.exchange.replies import Replies
 
+ACCOUNT_FOLDERS = "accounts"  # of a store
+FOLDER_PREFIX = "account-"
+
 
 class Account:
     """One subject space, its limits, and the number of its clients."""
@@ -59,10 +62,10 @@ class Account:
 
 def store_directory(store: str, name: str) -> str:
     """Where the streams of an account are in a store: the store itself has those of the global account."""
-    return store if name == GLOBAL_ACCOUNT else f"{store}/accounts/{_folder_of(name)}"
+    return store if name == GLOBAL_ACCOUNT else f"{store}/{ACCOUNT_FOLDERS}/{_folder_of(name)}"
 
 
 def _folder_of(name: str) -> str:
     from urllib.parse import quote  # here: a start without accounts does not need it
 
-    return "account-" + quote(name, safe="")
+    return FOLDER_PREFIX + quote(name, safe="")

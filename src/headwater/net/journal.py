@@ -34,6 +34,7 @@ KINDS = {
     "leafnode_not_joined": logging.ERROR,
     "leafnode_refused": logging.ERROR,
     "damage_found": logging.ERROR,
+    "streams_unserved": logging.WARNING,
     "reload": logging.INFO,
     "reload_failed": logging.ERROR,
 }

@@ -47,6 +47,8 @@ class StreamServices:
                 await self._start(account, accounts[system_account])
             else:
                 self._refuse(account)
+        if self.options.operator is None:
+            self._report_unserved()
 
     def cancel_starts(self) -> None:
         """Start nothing further."""
@@ -147,6 +149,12 @@ class StreamServices:
             self.note_finding(account.name, finding)
         service.report_to(partial(self.note_finding, account.name), partial(self._note_refused_write, account.name))
         services[account.name] = service
+
+    def _report_unserved(self) -> None:
+        from headwater.server.unserved_streams import unserved_streams
+
+        for account, streams, folder in unserved_streams(str(self.options.store_dir), self.services):
+            self._journal.note("streams_unserved", account=account, streams=streams, folder=folder)
 
     def _start_later(self, account: Account, system_account: Account) -> None:
         starting = asyncio.get_running_loop().create_task(self._start(account, system_account))
