@@ -4,7 +4,7 @@ import pytest
 from support.forwarding_bench import BLOCK, Bench, arrive
 
 
-def test_what_came_over_a_route_never_leaves_over_one() -> None:
+def test_messages_from_a_route_are_never_sent_over_one() -> None:
     bench = Bench()
     link, peer = bench.peer()
     bench.forwarding.want(peer, b"foo", b"", 1)
@@ -16,7 +16,7 @@ def test_what_came_over_a_route_never_leaves_over_one() -> None:
     assert bench.arrivals.groups_missed == 1
 
 
-def test_what_a_callback_publishes_about_a_message_of_a_peer_did_not_come_over_a_route() -> None:
+def test_messages_published_by_a_callback_for_a_peers_message_count_as_local() -> None:
     bench = Bench()
     router = bench.arrivals.router
     seen: list[tuple[bytes, bool]] = []
@@ -60,7 +60,7 @@ def test_v1_message_for_a_member_reaches_its_group_alone_and_only_on_its_subject
 
 @pytest.mark.parametrize("ours", [True, False])
 @pytest.mark.parametrize("in_v1", [False, True])
-def test_message_for_a_group_whose_member_has_left_goes_to_a_member_elsewhere_once(in_v1: bool, ours: bool) -> None:
+def test_message_for_a_group_whose_member_has_left_is_passed_on_once(in_v1: bool, ours: bool) -> None:
     bench = Bench()
     bench.left.add(b"wkrs")
     link, peer = bench.peer(in_v1, ours=ours)
@@ -82,7 +82,7 @@ def test_message_for_a_group_whose_member_has_left_goes_to_a_member_elsewhere_on
     assert (bench.arrivals.passed_on, bench.arrivals.groups_missed) == (1, 1)
 
 
-def test_what_was_passed_on_reaches_the_group_and_no_plain_subscription_again() -> None:
+def test_passed_on_message_reaches_the_group_and_no_plain_subscription_again() -> None:
     bench = Bench()
     plain, member = bench.client(b"work"), bench.client(b"work", b"wkrs")
     arrive(bench, b"RMSG $G work | wkrs wkrs 2\r\nhi\r\n")
@@ -90,7 +90,7 @@ def test_what_was_passed_on_reaches_the_group_and_no_plain_subscription_again() 
     assert plain.said() == b""
 
 
-def test_nothing_is_passed_on_that_never_was_here_or_that_a_real_server_would_also_deliver_twice() -> None:
+def test_messages_for_unknown_groups_or_that_a_real_server_would_deliver_twice_are_not_passed_on() -> None:
     bench = Bench()
     link, peer = bench.peer()
     bench.forwarding.want(peer, b"work", b"wkrs", 1)

@@ -199,7 +199,7 @@ def gone(links: set[tuple[str, int]], brokers: list[Broker]) -> bool:
 
 
 @pytest.mark.slow
-def test_both_dial_at_once_again_and_again_and_nothing_comes_twice() -> None:
+def test_both_dial_at_once_repeatedly_and_no_message_arrives_twice() -> None:
     """Both publish from the start; then the routes are cut, and both dial each other at the same time."""
 
     async def test(stack: AsyncExitStack) -> None:
@@ -318,7 +318,7 @@ async def talk(node: Node, said: bytes, server_id: str) -> None:
         does_not_know_the_password,
     ],
 )
-def test_who_does_not_belong_is_kept_out_and_nobody_loses_a_message(intrude: Intruder) -> None:
+def test_strangers_are_refused_and_no_message_is_lost(intrude: Intruder) -> None:
     async def test(stack: AsyncExitStack) -> None:
         nodes = await start(stack, 2, **(CREDENTIALS if intrude is does_not_know_the_password else {}))
         routes = {peer.link for node in nodes for peer in cluster_of(node.broker).peers}
@@ -337,7 +337,7 @@ def test_who_does_not_belong_is_kept_out_and_nobody_loses_a_message(intrude: Int
 
 
 @pytest.mark.slow
-def test_killed_process_takes_only_its_own_messages_and_its_successor_is_taken_in() -> None:
+def test_killed_process_loses_only_its_own_messages_and_its_successor_joins() -> None:
     """kill -9 while all nodes publish; then another process, with a new id, on the same ports."""
 
     async def test(stack: AsyncExitStack) -> None:
@@ -458,7 +458,7 @@ def test_killed_broker_takes_only_itself_away_and_its_successor_on_the_same_port
     run(test)
 
 
-def test_route_whose_peer_takes_nothing_is_closed_and_the_others_do_not_feel_it() -> None:
+def test_route_whose_peer_reads_nothing_is_closed_and_the_others_are_unaffected() -> None:
     async def test(stack: AsyncExitStack) -> None:
         first = await start_node(stack, "n0", write_deadline=0.5)
         other = await start_node(stack, "n1", [f"nats-route://127.0.0.1:{cluster_of(first).port}"])
@@ -500,7 +500,7 @@ FLOOD_PAYLOAD = 32 << 10
 
 
 @pytest.mark.parametrize("protocol", ["v1", "v2"])
-def test_flood_over_a_slow_route_loses_nothing_and_the_broker_keeps_little_of_it(protocol: str) -> None:
+def test_flood_over_a_slow_route_loses_no_message_and_little_is_buffered(protocol: str) -> None:
     async def test(stack: AsyncExitStack) -> None:
         proxy = await stack.enter_async_context(RouteProxy())
         proxy.pace = 1 << 15

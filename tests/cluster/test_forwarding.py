@@ -146,7 +146,7 @@ def test_run_for_groups_of_one_peer_is_the_same_messages_one_by_one(
         assert heard[0].count(b"MSG $G foo" + sign + listed + b" ") == 12
 
 
-def test_run_for_a_group_of_several_peers_goes_to_one_each_and_in_order() -> None:
+def test_run_for_a_group_at_several_peers_goes_to_one_member_per_message_in_order() -> None:
     bench = Bench()
     links = []
     for _ in range(3):
@@ -162,7 +162,7 @@ def test_run_for_a_group_of_several_peers_goes_to_one_each_and_in_order() -> Non
     assert watcher.said() == b"".join(b"RMSG $G foo 3\r\n%03d\r\n" % number for number in range(300))
 
 
-def test_limit_that_comes_after_messages_were_sent_holds_and_so_does_other_interest() -> None:
+def test_limit_set_after_messages_were_sent_applies_and_other_interest_stays() -> None:
     bench = Bench()
     link, peer = bench.peer(in_v1=True)
     bench.forwarding.want_one(peer, b"foo", b"a", b"QRSID:1:1")
@@ -186,9 +186,7 @@ def deliver(bench: Bench, inbox: bytes, block: bytes = b"") -> int:
     return deliveries
 
 
-def test_delivery_to_an_inbox_goes_to_the_peers_that_want_the_inbox_and_bears_its_own_subject_behind_the_reply() -> (
-    None
-):
+def test_delivery_to_an_inbox_goes_to_peers_with_interest_in_it_and_its_subject_follows_the_reply() -> None:
     bench = Bench()
     here = bench.client(b"_INBOX.1")
     link, peer = bench.peer()
@@ -243,7 +241,7 @@ def test_one_member_of_a_deliver_group_in_the_whole_cluster_gets_each_delivery()
     assert 20 < there < 80
 
 
-def test_what_no_peer_may_have_is_not_delivered_to_its_inbox_either() -> None:
+def test_withheld_subjects_are_not_delivered_to_inboxes_at_peers() -> None:
     bench = Bench()
     link, peer = bench.peer()
     bench.forwarding.want(peer, b">", b"", 1)

@@ -65,7 +65,7 @@ MESSAGES = [Published(), Published(reply=b"answer"), Published(block=BLOCK), Pub
         (MESSAGES[3], b"HMSG $G foo answer 18 20", b"HMSG $G foo + answer a b 18 20", b""),
     ],
 )
-def test_a_frame_is_what_servers_of_its_dialect_write(
+def test_a_frame_equals_that_of_servers_of_its_dialect(
     message: Published, plain: bytes, listed: bytes, token: bytes, count: int
 ) -> None:
     rest = b"\r\n" + message.block + b"hi\r\n"

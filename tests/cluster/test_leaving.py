@@ -32,7 +32,7 @@ PING = b"\r\nPING\r\n"  # after another line, because the last word of a subject
 
 
 @pytest.mark.parametrize("protocol", ["v1", "v2"])
-def test_stopping_broker_withdraws_its_interest_and_delivers_what_peers_sent_before_they_heard(
+def test_stopping_broker_withdraws_its_interest_and_delivers_what_peers_sent_before(
     protocol: Protocol,
 ) -> None:
     async def test(stack: AsyncExitStack) -> None:
@@ -62,7 +62,7 @@ def test_stopping_broker_withdraws_its_interest_and_delivers_what_peers_sent_bef
     run(test)
 
 
-def test_what_clients_of_a_stopping_broker_said_is_read_by_the_peers_before_the_routes_end() -> None:
+def test_messages_of_a_stopping_brokers_clients_are_read_by_the_peers_before_the_routes_end() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0")
         left = asyncio.Event()

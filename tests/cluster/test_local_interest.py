@@ -7,7 +7,7 @@ from headwater.cluster.local_interest import NOTHING, LocalInterest, News
 from headwater.exchange.sublist import Subscription
 
 
-def test_v2_hears_of_the_first_and_the_last_and_v1_of_each() -> None:
+def test_v2_announces_the_first_and_the_last_subscription_and_v1_each() -> None:
     local = LocalInterest(b"$G")
     one, two = Subscription(b"foo", sid=b"1"), Subscription(b"foo", sid=b"2")
     assert local.add(one) == News(b"SUB foo  RSID:1:1\r\n", b"RS+ $G foo\r\n")
@@ -16,7 +16,7 @@ def test_v2_hears_of_the_first_and_the_last_and_v1_of_each() -> None:
     assert local.remove(two) == News(b"UNSUB RSID:2:1\r\n", b"RS- $G foo\r\n")
 
 
-def test_every_change_of_a_group_is_told_with_its_weight() -> None:
+def test_every_change_of_a_group_is_announced_with_its_weight() -> None:
     local = LocalInterest(b"$G")
     one, two = Subscription(b"work", b"wkrs"), Subscription(b"work", b"wkrs")
     assert [local.add(each).v2 for each in (one, two)] == [b"RS+ $G work wkrs 1\r\n", b"RS+ $G work wkrs 2\r\n"]
@@ -26,7 +26,7 @@ def test_every_change_of_a_group_is_told_with_its_weight() -> None:
     assert local.remove(one).v2 == b"RS- $G work wkrs\r\n"
 
 
-def test_what_is_the_servers_own_or_not_imported_stays_here() -> None:
+def test_the_servers_own_subjects_and_those_not_imported_are_not_announced() -> None:
     local = LocalInterest(b"$G", imports=lambda subject: subject != b"secret")
     for subject in (b"_SYS.x", b"secret"):
         subscription = Subscription(subject)
@@ -36,7 +36,7 @@ def test_what_is_the_servers_own_or_not_imported_stays_here() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([b"a", b"b.*"]), st.sampled_from([b"", b"q"])), max_size=30))
-def test_new_peer_is_told_what_the_news_added_up_to(changes: list[tuple[bool, bytes, bytes]]) -> None:
+def test_new_peer_gets_the_sum_of_all_changes(changes: list[tuple[bool, bytes, bytes]]) -> None:
     local = LocalInterest(b"$G")
     heard: dict[tuple[bytes, ...], int] = {}
     here: list[Subscription] = []
@@ -73,7 +73,7 @@ def test_member_that_has_left_is_remembered_until_the_second_time_of_forgetting(
     assert local.queue_of(b"QRSID:1:1") is None
 
 
-def test_what_a_peer_was_told_is_taken_back_line_by_line() -> None:
+def test_announced_interest_is_withdrawn_line_by_line() -> None:
     local = LocalInterest(b"$G")
     for subject, queue in ((b"a", b""), (b"a", b""), (b"b", b"q")):
         local.add(Subscription(subject, queue))
@@ -81,7 +81,7 @@ def test_what_a_peer_was_told_is_taken_back_line_by_line() -> None:
     assert list(local.none_v1()) == [b"UNSUB RSID:1:1\r\n", b"UNSUB RSID:2:1\r\n", b"UNSUB QRSID:3:1\r\n"]
 
 
-def test_interest_of_leaf_nodes_is_told_with_their_cluster_and_in_sum() -> None:
+def test_interest_of_leaf_nodes_is_announced_with_their_cluster_and_in_total() -> None:
     local = LocalInterest(b"$G", imports=lambda subject: subject != b"secret")
     assert local.add_of_leafs(b"c", b"foo", b"", 1) == News(b"", b"", b"LS+ c $G foo\r\n")
     assert local.add_of_leafs(b"c", b"foo", b"", 1) == NOTHING

@@ -63,7 +63,7 @@ def test_dialled_peer_is_answered_with_connect_and_info_and_registered() -> None
     assert us.client_urls() == ("127.0.0.1:4333",)
 
 
-def test_accepted_peer_is_registered_when_it_has_said_both_things() -> None:
+def test_accepted_peer_is_registered_after_both_documents() -> None:
     us = mesh()
     assert sent(us.accepted(1, "127.0.0.1")).startswith(b"INFO ")
     assert us.on_connect(1, CONNECT) == []
@@ -96,7 +96,7 @@ def test_info_before_connect_is_an_authorization_violation() -> None:
         ),
     ],
 )
-def test_peer_that_may_not_come_in_hears_why_as_the_last_thing(connect: RouteConnect, error: bytes) -> None:
+def test_refused_peer_gets_the_reason_as_the_last_op(connect: RouteConnect, error: bytes) -> None:
     us = mesh(user="u", password="p")
     us.accepted(1, "127.0.0.1")
     actions = us.on_connect(1, connect)
@@ -148,7 +148,7 @@ def test_of_two_links_between_brokers_of_ours_the_smaller_ids_stays(us_id: str, 
     assert list(us.lost(stays))[-1] == Dial(THEM, 1.05)
 
 
-def test_new_peer_is_told_to_the_others_with_the_address_it_came_from() -> None:
+def test_new_peer_is_announced_to_the_others_with_its_remote_address() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
@@ -161,7 +161,7 @@ def test_new_peer_is_told_to_the_others_with_the_address_it_came_from() -> None:
     assert b"_required" not in gossip[0].data
 
 
-def test_gossip_says_whether_the_new_peer_asks_for_a_password_and_for_tls() -> None:
+def test_gossip_says_whether_the_new_peer_requires_a_password_and_tls() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
@@ -190,14 +190,14 @@ def test_gossip_is_dialled_once_and_given_up_when_it_fails() -> None:
 @pytest.mark.parametrize(
     "told", [info("ME", ip=US), info("PEER", ip=THEM), info("X", ip=THEM), info("X"), info("X", ip="x://")]
 )
-def test_gossip_about_who_we_know_or_with_no_address_is_passed_over(told: RouteInfo) -> None:
+def test_gossip_about_known_peers_or_without_an_address_is_ignored(told: RouteInfo) -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
     assert [action for action in us.on_info(1, told) if not isinstance(action, TellClients)] == []
 
 
-def test_websocket_clients_are_told_of_the_peers_websocket_listeners_alone() -> None:
+def test_websocket_clients_get_only_the_peers_websocket_addresses() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     assert TellClients() in us.on_info(1, info("PEER", ws_connect_urls=("127.0.0.1:8080",)))
@@ -220,7 +220,7 @@ def test_later_info_changes_client_urls_and_never_the_address() -> None:
     assert us.client_urls() == ()
 
 
-def test_peer_that_exports_other_subjects_than_before_is_asked_again() -> None:
+def test_peer_that_changes_its_exports_gets_all_interest_again() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     few, more = SubjectLists(allow=("a",)), SubjectLists(allow=("a", "b"))
@@ -231,7 +231,7 @@ def test_peer_that_exports_other_subjects_than_before_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_is_imported_and_exported_is_announced(protocol: Protocol) -> None:
+def test_imports_and_exports_are_announced(protocol: Protocol) -> None:
     ours = info("ME", 6222, imports=SubjectLists(allow=("a.>",)), exports=SubjectLists(deny=("b",)))
     said = sent(mesh(info=ours, protocol=protocol).accepted(1, "127.0.0.1"))
     assert b'"import":{"allow":["a.>"]},"export":{"deny":["b"]}' in said
@@ -261,7 +261,7 @@ def test_lost_peer_that_gossip_tells_of_again_is_dialled_at_once() -> None:
     assert us.on_info(1, RouteInfo(server_id="OTHER2", ip=other)) == [Dial(other, 0.0)]
 
 
-def test_route_that_nobody_has_answered_yet_is_tried_again_soon_and_then_each_second() -> None:
+def test_route_that_has_never_answered_is_retried_soon_and_then_every_second() -> None:
     us = mesh()
     us.start()
     waits = [action.delay for _ in range(15) for action in us.dial_failed(THEM) if isinstance(action, Dial)]
@@ -295,14 +295,14 @@ def test_back_off_doubles_up_to_a_bound_and_starts_anew_after_success() -> None:
     assert list(us.lost(1))[-1] == Dial(THEM, 1.05)
 
 
-def test_name_that_nobody_chose_gives_way() -> None:
+def test_generated_cluster_name_gives_way() -> None:
     us = mesh(name_is_dynamic=True, info=info("ME", 6222, cluster="made-up"))
     us.accepted(1, "127.0.0.1")
     assert us.on_connect(1, RouteConnect(name="P", cluster="chosen", headers=True)) == []
     assert us.info.cluster == "chosen"
 
 
-def test_v1_says_nothing_of_v2_and_holds_an_impatient_v2_peer() -> None:
+def test_v1_info_has_no_v2_fields_and_an_impatient_v2_peer_is_held() -> None:
     us = mesh(protocol="v1")
     hello = sent(us.accepted(1, "127.0.0.1"))
     assert b"cluster" not in hello

@@ -16,7 +16,7 @@ def test_lost_peer_takes_its_interest_with_it() -> None:
     assert peers_want(bench.forwarding) == []
 
 
-def test_v1_unsub_with_a_maximum_counts_what_was_sent_since_sub() -> None:
+def test_v1_unsub_with_a_maximum_counts_messages_since_sub() -> None:
     bench = Bench()
     link, peer = bench.peer(in_v1=True)
     bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:5")
@@ -30,7 +30,7 @@ def test_v1_unsub_with_a_maximum_counts_what_was_sent_since_sub() -> None:
     assert bench.publish(b"foo") == 0
 
 
-def test_what_peers_want_is_one_table_of_peers_and_of_members() -> None:
+def test_interest_of_peers_is_one_table_of_peers_and_members() -> None:
     bench = Bench()
     peers = [bench.peer()[1], bench.peer()[1], bench.peer(in_v1=True)[1]]
     for peer in peers[:2]:
@@ -48,7 +48,7 @@ def test_what_peers_want_is_one_table_of_peers_and_of_members() -> None:
     assert peers_want(bench.forwarding) == [(b"foo", b"", 2), (b"foo", b"q", 2)]
 
 
-def test_most_that_waits_for_one_who_wants_a_subject_is_told() -> None:
+def test_pending_is_the_largest_backlog_of_a_peer_with_interest() -> None:
     bench = Bench()
     for waiting, subject in ((5, b"foo"), (70, b"*"), (900, b"bar")):
         link, peer = bench.peer()

@@ -32,15 +32,13 @@ def plan_of(*wanted: tuple[int, bytes], in_v1: bool = False, maximum: int = 0) -
         ([(2, b""), (0, b"a"), (1, b"a")], None, None),
     ],
 )
-def test_frames_are_settled_where_nothing_is_to_be_chosen(
-    wanted: list[tuple[int, bytes]], v2: int | None, v1: int | None
-) -> None:
+def test_frames_are_settled_without_a_choice(wanted: list[tuple[int, bytes]], v2: int | None, v1: int | None) -> None:
     for in_v1, frames in ((False, v2), (True, v1)):
         settled = plan_of(*wanted, in_v1=in_v1).settled
         assert (None if settled is None else len(settled)) == frames
 
 
-def test_nothing_is_settled_where_a_subscription_ends_after_so_many_messages() -> None:
+def test_a_plan_with_a_limited_subscription_is_not_settled() -> None:
     for wanted in ((0, b""), (0, b"a")):
         plan = plan_of(wanted, in_v1=True, maximum=5)
         assert plan.limited

@@ -96,7 +96,7 @@ def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
     run(test)
 
 
-def test_peer_that_says_nothing_hears_that_its_time_is_up() -> None:
+def test_silent_peer_gets_an_authentication_timeout() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0", auth_timeout=0.1)
 
@@ -109,7 +109,7 @@ def test_peer_that_says_nothing_hears_that_its_time_is_up() -> None:
     run(test)
 
 
-def test_peer_that_answers_no_ping_hears_that_it_is_stale() -> None:
+def test_peer_that_answers_no_ping_gets_stale_connection() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0", ping_interval=0.1, ping_max=1)
 
@@ -158,7 +158,7 @@ def recorded_diallers() -> list[Any]:
 
 
 @pytest.mark.parametrize(("protocol", "said"), recorded_diallers())
-def test_recorded_dialler_is_taken_in_for_what_it_is_and_hears_no_complaint(protocol: Protocol, said: bytes) -> None:
+def test_recorded_dialler_is_registered_in_its_dialect_without_an_error(protocol: Protocol, said: bytes) -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0", protocol=protocol)
 

@@ -18,14 +18,14 @@ from headwater.wire.peer_documents import SubjectLists
         (SubjectRules(allow=("a.*",), deny=("a.s",)), [b"a.*", b"a.b"], [b"a.s", b"a.>"]),
     ],
 )
-def test_a_subscription_goes_through_when_all_that_it_can_get_may(
+def test_a_subscription_is_allowed_if_all_its_subjects_are(
     rules: SubjectRules | None, let_through: list[bytes], kept: list[bytes]
 ) -> None:
     tested = Filter(rules)
     assert [pattern for pattern in let_through + kept if tested.lets(pattern)] == let_through
 
 
-def test_what_is_denied_is_still_kept_from_those_who_want_more() -> None:
+def test_denied_subjects_are_withheld_from_wider_subscriptions() -> None:
     denied = Filter(SubjectRules(deny=("s.>",))).denied
     assert denied is not None
     assert denied.has(b"s.x")

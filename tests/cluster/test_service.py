@@ -196,7 +196,7 @@ def test_both_dial_at_once_and_one_route_remains() -> None:
     run(test)
 
 
-def test_requests_find_out_at_once_that_nobody_answers_in_the_whole_cluster() -> None:
+def test_requests_get_no_responders_at_once_in_the_whole_cluster() -> None:
     async def test(stack: AsyncExitStack) -> None:
         brokers = await start_nodes(stack, 2)
         client = await connect(stack, brokers[0].url)
@@ -226,7 +226,7 @@ def test_max_messages_of_a_subscription_hold_across_a_route(protocol: Protocol) 
 
 
 @pytest.mark.parametrize("protocol", ["v1", "v2"])
-def test_subscription_at_a_peer_wakes_who_waits_for_a_listener_here(protocol: Protocol) -> None:
+def test_subscription_at_a_peer_wakes_consumers_that_wait_here(protocol: Protocol) -> None:
     async def test(stack: AsyncExitStack) -> None:
         brokers = await start_nodes(stack, 2, protocol=protocol)
         assert brokers[0].router is not None
@@ -388,7 +388,7 @@ def test_clients_learn_of_servers_that_come_and_go() -> None:
     run(test)
 
 
-def test_client_hears_of_other_servers_behind_its_first_pong_and_not_before() -> None:
+def test_client_gets_other_servers_addresses_after_its_first_pong_and_not_before() -> None:
     async def test(stack: AsyncExitStack) -> None:
         first = await start_node(stack, "n0")
         reader, writer = await asyncio.open_connection("127.0.0.1", first.port)
@@ -530,7 +530,7 @@ def test_account_that_a_reload_brings_has_its_interest_in_both_directions(other_
     run(test)
 
 
-def test_peers_are_not_asked_for_what_every_broker_has_itself() -> None:
+def test_subjects_that_every_broker_serves_itself_are_not_announced() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0")
         assert (
@@ -621,7 +621,7 @@ async def check_exchange(ruled: Client, free: Client, ruled_broker: Broker, free
 
 
 @PROTOCOLS
-def test_only_imported_subjects_are_asked_for_and_only_exported_ones_are_sent(protocol: Protocol) -> None:
+def test_only_imported_subjects_are_announced_and_only_exported_ones_are_sent(protocol: Protocol) -> None:
     async def test(stack: AsyncExitStack) -> None:
         ruled = await start_node(stack, "n0", protocol=protocol, imports=IMPORTS, exports=EXPORTS)
         free = await start_node(stack, "n1", [route_url(ruled)], protocol=protocol)

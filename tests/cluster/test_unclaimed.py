@@ -9,7 +9,7 @@ def wish(account: bytes, subject: bytes, queue: bytes = b"", number: int = 1) ->
     return Interest(account, subject, queue, b"", number)
 
 
-def test_an_account_that_comes_gets_what_peers_last_said_of_it_once() -> None:
+def test_an_added_account_gets_the_peers_last_interest_in_it_once() -> None:
     waiting = Unclaimed()
     for interest in (wish(b"A", b"a"), wish(b"A", b"w", b"q", 1), wish(b"B", b"b"), wish(b"A", b"w", b"q", 3)):
         assert waiting.note(1, interest)
@@ -19,7 +19,7 @@ def test_an_account_that_comes_gets_what_peers_last_said_of_it_once() -> None:
     assert waiting.claim(b"B") == [(1, wish(b"B", b"b"))]
 
 
-def test_what_is_not_wanted_any_more_and_what_a_lost_peer_wanted_is_forgotten() -> None:
+def test_ended_interest_and_that_of_a_lost_peer_is_dropped() -> None:
     waiting = Unclaimed()
     waiting.note(1, wish(b"A", b"a"))
     waiting.note(1, wish(b"A", b"a", number=0))

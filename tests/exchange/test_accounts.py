@@ -15,7 +15,7 @@ def test_the_global_and_the_system_account_are_always_there() -> None:
     assert [account.name for account in make(AccountOptions(name="S"), system="S")] == ["$G", "S"]
 
 
-def test_each_has_a_router_of_its_own() -> None:
+def test_each_account_has_its_own_router() -> None:
     accounts = make(AccountOptions(name="A"))
     heard: list[bytes] = []
     accounts["A"].router.subscribe_internal(b">", lambda subject, *rest: heard.append(subject))

@@ -24,7 +24,7 @@ from headwater.model.subject import matches
         (b"*", False),
     ],
 )
-def test_a_subscription_wakes_who_waits_for_one_of_its_subjects_once(pattern: bytes, woken: bool) -> None:
+def test_a_subscription_wakes_consumers_that_wait_for_one_of_its_subjects_once(pattern: bytes, woken: bool) -> None:
     awaited, calls = Awaited(), list[int]()
     awaited.add(b"to.me", lambda: calls.append(1))
     awaited.add(b"to.me", lambda: calls.append(2))
@@ -35,7 +35,7 @@ def test_a_subscription_wakes_who_waits_for_one_of_its_subjects_once(pattern: by
     assert calls == ([1, 2] if woken else [])
 
 
-def test_who_waits_no_more_is_not_woken() -> None:
+def test_a_removed_consumer_is_not_woken() -> None:
     awaited, calls = Awaited(), list[int]()
 
     def wake() -> None:
@@ -49,7 +49,7 @@ def test_who_waits_no_more_is_not_woken() -> None:
     assert not awaited
 
 
-def test_who_is_woken_may_wait_anew_at_once() -> None:
+def test_a_woken_consumer_may_wait_again_at_once() -> None:
     awaited, calls = Awaited(), list[int]()
 
     def wake() -> None:
@@ -66,7 +66,7 @@ TOKENS = st.sampled_from([b"a", b"b", b"a*", b">>", b"*", b">"])
 
 
 @given(st.lists(TOKENS, min_size=1, max_size=4), st.lists(st.sampled_from([b"a", b"b", b"a*"]), min_size=1, max_size=4))
-def test_those_are_woken_whom_the_subscription_matches(pattern: list[bytes], subject: list[bytes]) -> None:
+def test_consumers_whose_subject_matches_the_subscription_are_woken(pattern: list[bytes], subject: list[bytes]) -> None:
     awaited, calls = Awaited(), list[int]()
     awaited.add(b".".join(subject), lambda: calls.append(1))
     awaited.heard(b".".join(pattern))

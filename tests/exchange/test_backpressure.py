@@ -88,7 +88,7 @@ def test_publisher_waits_no_longer_than_a_bound_for_a_peer_that_takes_bytes_slow
     run(test)
 
 
-def test_publisher_waits_only_a_moment_for_a_peer_that_takes_nothing() -> None:
+def test_publisher_waits_only_a_moment_for_a_peer_that_reads_nothing() -> None:
     async def test(bench: Bench) -> None:
         peer = Receiver(is_route=True, waiting=2 << 20)
         publisher = bench.hold(peer)
@@ -98,7 +98,7 @@ def test_publisher_waits_only_a_moment_for_a_peer_that_takes_nothing() -> None:
     run(test)
 
 
-def test_many_publishers_wait_longer_for_a_peer_that_takes_nothing_so_that_memory_is_bounded() -> None:
+def test_many_publishers_wait_longer_for_a_peer_that_reads_nothing_so_that_memory_is_bounded() -> None:
     async def test(bench: Bench) -> None:
         peer = Receiver(is_route=True, waiting=MAX_PENDING // 2)
         publishers = [bench.hold(peer) for _ in range(100)]
@@ -159,7 +159,7 @@ def test_publisher_waits_for_a_client_that_reads_and_would_soon_be_cut_off() -> 
     run(test)
 
 
-def test_publishers_are_held_from_a_share_of_what_is_configured() -> None:
+def test_publishers_are_held_above_a_share_of_the_configured_limit() -> None:
     async def test(bench: Bench) -> None:
         small = Backpressure(lambda: bench.now, 1 << 20)
         receiver, publisher = Receiver(is_route=False, waiting=(1 << 18) + 1), FakeLink()
@@ -171,7 +171,7 @@ def test_publishers_are_held_from_a_share_of_what_is_configured() -> None:
     run(test)
 
 
-def test_nobody_is_held_back_for_oneself_or_for_who_is_gone() -> None:
+def test_no_publisher_is_held_for_itself_or_for_a_closed_receiver() -> None:
     async def test(bench: Bench) -> None:
         gone = Receiver(is_route=True, waiting=2 << 20)
         gone.outlet.closed = True
@@ -211,7 +211,7 @@ def test_receiver_is_stuck_from_when_it_last_took_bytes() -> None:
     assert progress.moved(as_link(link), 22.0)
 
 
-def test_who_takes_nothing_for_longer_than_the_deadline_is_ended_and_nobody_else() -> None:
+def test_only_receivers_that_read_nothing_for_longer_than_the_deadline_are_ended() -> None:
     progress, link = Progress(), FakeLink()
     assert not progress.end_stuck(None, 9.0, 0.0)
     assert not progress.end_stuck(as_link(link), 10.0, 2.0)

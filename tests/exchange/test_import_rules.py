@@ -23,7 +23,7 @@ def test_a_circle_is_found_however_long_it_is() -> None:
     assert sum(map(len, held.values())) == 3
 
 
-def test_an_account_that_imports_its_own_service_under_its_own_name_goes_in_a_circle() -> None:
+def test_an_account_that_imports_its_own_service_under_its_own_name_forms_a_cycle() -> None:
     own = AccountOptions(
         name="A",
         exports=(ExportOptions(subject="s", kind="service"),),

@@ -171,7 +171,7 @@ def test_a_run_comes_as_its_messages_one_by_one(groups: str) -> None:
     assert whole.heard() == alone.heard()
 
 
-def test_interest_is_told_across_and_what_was_there_before_too() -> None:
+def test_new_and_existing_interest_is_announced_across() -> None:
     bench = Crossroads()
     junction = junction_of(bench.router)
     assert junction is not None

@@ -12,7 +12,7 @@ def mapping(source: str, *destinations: tuple[str, int, str] | str) -> MappingOp
     )
 
 
-def test_the_first_that_fits_decides_and_what_it_makes_is_not_mapped_again() -> None:
+def test_the_first_matching_mapping_applies_and_its_result_is_not_mapped_again() -> None:
     mappings = Mappings([mapping("a.*", "b.$1"), mapping("a.>", "c.>"), mapping("b.*", "d.$1")], lambda most: 0)
     assert [mappings.apply(name) for name in (b"a.1", b"a.1.2", b"b.1", b"e")] == [b"b.1", b"c.1.2", b"d.1", None]
 

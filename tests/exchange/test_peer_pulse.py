@@ -24,7 +24,7 @@ def test_the_pong_of_an_older_ping_settles_nothing() -> None:
     with_loop(test)
 
 
-def test_what_is_asked_twice_is_settled_by_the_second_pong() -> None:
+def test_two_waits_are_settled_by_the_second_pong() -> None:
     def test() -> None:
         pulse = PeerPulse()
         both = [pulse.settle(1.0), pulse.settle(2.0)]
@@ -36,7 +36,7 @@ def test_what_is_asked_twice_is_settled_by_the_second_pong() -> None:
     with_loop(test)
 
 
-def test_the_end_of_the_connection_settles_and_a_later_question_is_asked_anew() -> None:
+def test_the_end_of_the_connection_settles_and_a_later_wait_starts_anew() -> None:
     def test() -> None:
         pulse = PeerPulse()
         settled = pulse.settle(1.0)
@@ -55,7 +55,7 @@ def test_a_peer_with_too_many_unanswered_pings_is_stale_until_one_pong_comes() -
     assert pulse.beat(2, 4.0)
 
 
-def test_a_pong_that_nobody_asked_for_changes_no_count() -> None:
+def test_an_unsolicited_pong_changes_no_count() -> None:
     def test() -> None:
         pulse = PeerPulse()
         pulse.answered(1.0)

@@ -64,7 +64,7 @@ DENIED = Permissions(publish=SubjectRules(deny=("x",)))
         (Identity(user="ann", account="A"), accounts(ANN), options(ANN), False),
     ],
 )
-def test_a_client_stays_if_its_user_is_what_it_was(
+def test_a_client_stays_if_its_user_is_unchanged(
     identity: Identity, before: BrokerOptions, after: BrokerOptions, stays: bool
 ) -> None:
     assert Reauthorization(before, after).renewed(identity) is (identity if stays else None)
@@ -83,7 +83,7 @@ def test_a_client_stays_if_its_user_is_what_it_was(
         ),
     ],
 )
-def test_a_client_whose_permissions_alone_have_changed_stays_with_the_new_ones(
+def test_a_client_whose_permissions_only_have_changed_stays_with_the_new_ones(
     identity: Identity, before: BrokerOptions, after: BrokerOptions
 ) -> None:
     renewed = Reauthorization(before, after).renewed(identity)
@@ -101,7 +101,7 @@ def test_a_client_with_a_jwt_stays_its_rights_are_not_in_the_configuration() -> 
     assert Reauthorization(before, before.replace(max_payload=100)).renewed(guest) is guest
 
 
-def test_who_a_callout_service_let_in_stays_while_the_callout_is_what_it_was() -> None:
+def test_a_client_accepted_by_a_callout_service_stays_while_the_callout_is_unchanged() -> None:
     callout = AuthCalloutOptions(issuer=encode_nkey(NkeyKind.ACCOUNT, bytes(32)), auth_users=("ann",))
     before = BrokerOptions(authorization=AuthorizationOptions(users=(ANN,), callout=callout))
     other = callout.replace(issuer=encode_nkey(NkeyKind.ACCOUNT, bytes(31) + b"1"))
@@ -119,7 +119,7 @@ def test_accounts_can_change_but_not_go() -> None:
     assert not accounts_can_change(accounts(ANN), accounts(ANN, name="B"))
 
 
-def test_a_running_broker_sends_away_who_may_not_stay() -> None:
+def test_a_running_broker_disconnects_clients_that_may_not_stay() -> None:
     async def main() -> None:
         async with asyncio.timeout(20), Broker(options=options(ANN, BOB)) as broker:
 

@@ -48,7 +48,7 @@ def test_no_more_replies_are_kept_than_there_is_room_for(monkeypatch: pytest.Mon
     assert len(asked) == 100
 
 
-def test_a_reply_to_nobody_has_reached_nobody() -> None:
+def test_a_reply_without_a_requester_has_no_receiver() -> None:
     home, there = router(), router()
     asked = Replies(there, Clock(), "seed")
     subject = asked.make(home, b"gone", asked, many=False, seconds=10.0)

@@ -22,7 +22,7 @@ def test_the_header_is_there_once(block: bytes, kept: bytes) -> None:
     assert with_request_info(block, b"{}") == b"NATS/1.0\r\n" + kept + b"Nats-Request-Info: {}\r\n\r\n"
 
 
-def test_what_a_stream_keeps_has_no_word_of_who_asked() -> None:
+def test_a_stream_does_not_store_the_request_info() -> None:
     plain = b"NATS/1.0\r\nA: 1\r\nA: 2\r\n\r\n"
     assert without_request_info(with_request_info(plain, b"{}")) == plain
     assert without_request_info(with_request_info(b"", b"{}")) == b""

@@ -117,7 +117,7 @@ def test_deliver_writes_another_subject_than_the_one_that_is_subscribed_to() -> 
     assert link.said() == b"MSG orders.eu 9 $JS.ACK.x 2\r\nhi\r\n"
 
 
-def test_an_internal_subscription_is_called_with_bytes_and_its_failure_stays_its_own(
+def test_an_internal_subscription_is_called_with_bytes_and_its_exception_is_contained(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench()

@@ -108,7 +108,7 @@ def test_a_client_is_greeted_with_info() -> None:
     assert json.loads(link.said()[5:])["headers"] is True
 
 
-def test_a_client_too_many_is_told_so_behind_info() -> None:
+def test_a_client_above_the_limit_gets_an_error_after_info() -> None:
     desk = Desk()
     desk.register.room = 0
     session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def test_verbose_and_pedantic_answer_as_nats_server_does(op: bytes, answer: byte
     assert Desk().ask(op, b'CONNECT {"headers":true}\r\n') == answer
 
 
-def test_a_pedantic_complaint_comes_once_and_before_the_payload() -> None:
+def test_a_pedantic_error_is_sent_once_and_before_the_payload() -> None:
     desk = Desk()
     session, link = desk.connect(b'CONNECT {"verbose":false}\r\n')
     said = b"PUB a.* 5\r\nhello\r\nPUB a..b 1\r\nx\r\n"
@@ -220,7 +220,7 @@ def test_subscriptions_beyond_the_limit_are_refused_and_the_connection_stays() -
     assert desk.ask(b"SUB a 1\r\nSUB b 2\r\nPING\r\n").startswith(expected)
 
 
-def test_a_request_that_reaches_nobody_gets_status_503() -> None:
+def test_a_request_without_a_receiver_gets_status_503() -> None:
     block = b"NATS/1.0 503\r\nNats-Subject: nobody\r\n\r\n"
     expected = b"HMSG r.1 5 %d %d\r\n%b\r\n" % (len(block), len(block), block)
     assert Desk().ask(b"SUB r.* 5\r\nPUB nobody r.1 0\r\n\r\n") == expected
@@ -230,7 +230,7 @@ def test_a_request_that_reaches_nobody_gets_status_503() -> None:
     assert Desk().ask(b"PUB nobody r.1 0\r\n\r\nPUB nobody 0\r\n\r\n") == b""
 
 
-def test_with_echo_off_a_request_that_only_oneself_could_hear_has_no_responders() -> None:
+def test_with_echo_off_a_request_with_only_the_requesters_own_subscription_has_no_responders() -> None:
     connect = PLAIN.replace(b'"verbose"', b'"echo":false,"verbose"')
     assert b"503" in Desk().ask(b"SUB r 1\r\nSUB a 2\r\nPUB a r 0\r\n\r\n", connect)
 
@@ -260,7 +260,7 @@ def test_any_sign_of_life_pays_for_the_pongs() -> None:
     assert not link.closed
 
 
-def test_the_interest_of_a_lost_client_goes_with_it() -> None:
+def test_the_interest_of_a_lost_client_is_removed() -> None:
     desk = Desk()
     session, _ = desk.connect()
     desk.tell(session, b"SUB a 1\r\nSUB b q 2\r\n")
@@ -284,7 +284,7 @@ def ask_slowly(said: bytes) -> tuple[Desk, Session, FakeLink, int]:
     return desk, session, link, session.receive(bytearray(data), len(data))
 
 
-def test_while_a_verdict_is_awaited_nothing_more_is_read() -> None:
+def test_no_input_is_read_while_a_verdict_is_awaited() -> None:
     desk, session, link, used = ask_slowly(b"PING\r\n")
     assert used == len(SLOW_CONNECT)
     assert not link.reading
@@ -306,7 +306,7 @@ def test_a_late_refusal_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("ended_by", ["the timer", "the client"])
-def test_a_verdict_that_comes_too_late_changes_nothing(ended_by: str) -> None:
+def test_a_verdict_that_arrives_too_late_has_no_effect(ended_by: str) -> None:
     desk, session, link, _ = ask_slowly(b"")
     if ended_by == "the timer":
         session.expire("Authentication Timeout")

@@ -27,7 +27,7 @@ def test_the_subject_begins_behind_the_first_at_sign_after_eight_dots(reply: byt
     assert (buffer[at + 1 : 7 + len(reply)] if at >= 0 else None) == shown
 
 
-def test_only_what_begins_like_an_ack_subject_is_one() -> None:
+def test_only_subjects_with_the_prefix_are_ack_subjects() -> None:
     assert is_ack_subject(bytearray(ACK), 0, len(ACK))
     assert not is_ack_subject(bytearray(b"$JS.ACK."), 0, 8)
     assert not is_ack_subject(bytearray(b"$JS.API.STREAM.INFO"), 0, 19)

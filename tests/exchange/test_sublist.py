@@ -51,7 +51,7 @@ def test_the_trie_finds_what_a_naive_matcher_finds(
     assert sublist.count == len(live)
 
 
-def test_removing_what_is_not_there_changes_nothing() -> None:
+def test_removing_an_unknown_subscription_has_no_effect() -> None:
     sublist = Sublist()
     kept = Subscription(b"a.b", b"", b"1")
     sublist.insert(kept)
@@ -117,7 +117,7 @@ def test_only_clients_that_get_one_message_each_are_separate() -> None:
     ]
 
 
-def test_a_subject_that_shares_its_beginning_with_the_one_before_finds_its_own() -> None:
+def test_a_subject_with_the_prefix_of_the_previous_one_finds_its_own_subscriptions() -> None:
     sublist = Sublist()
     for number, subject in enumerate((b"_INBOX.a.*", b"_INBOX.a.1", b"_INBOX.>", b"_INBOX.b.*", b"x.>", b"*.b.1")):
         sublist.insert(Subscription(subject, sid=b"%d" % number))
@@ -141,7 +141,7 @@ def test_a_subject_that_shares_its_beginning_with_the_one_before_finds_its_own()
     assert sids(b"_INBOX.a.2") == [b"0", b"2"]
 
 
-def test_a_beginning_that_a_wildcard_covers_is_remembered_for_whole_tokens_and_while_nothing_changes() -> None:
+def test_a_prefix_covered_by_a_wildcard_is_cached_for_whole_tokens_and_until_interest_changes() -> None:
     sublist = Sublist()
     for number, subject in enumerate((b"all.>", b"one.*", b"other.x", b"one.a.b")):
         sublist.insert(Subscription(subject, sid=b"%d" % number))

@@ -100,7 +100,7 @@ def test_credentials_are_never_shown(document: bytes) -> None:
         assert "hunter22" not in shown(verb + document)
 
 
-def test_a_payload_is_cut_where_it_is_said_and_the_system_account_is_left_out(
+def test_payloads_are_cut_at_the_limit_and_the_system_account_is_not_traced(
     traced: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tracing.Settings, "most", 3)

@@ -23,7 +23,7 @@ PINGS = 'ping_interval: "300ms"'
 
 
 @pytest.mark.parametrize(("kinds", "ways"), FAULTS, ids=IDS)
-def test_only_messages_that_need_the_lost_link_are_lost_and_none_comes_twice(
+def test_only_messages_that_need_the_lost_link_are_lost_and_none_arrives_twice(
     tmp_path: Path, kinds: tuple[str, ...], ways: tuple[str, ...]
 ) -> None:
     ports = (free_port(), free_port())
@@ -85,7 +85,7 @@ def test_only_messages_that_need_the_lost_link_are_lost_and_none_comes_twice(
 
 @pytest.mark.kill
 @pytest.mark.parametrize("kinds", [(REAL, OURS, OURS, REAL), (OURS, REAL, REAL, OURS)], ids=["real", "ours"])
-def test_a_spoke_goes_to_the_other_hub_when_its_own_ends(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+def test_a_spoke_joins_the_other_hub_when_its_own_stops(tmp_path: Path, kinds: tuple[str, ...]) -> None:
     """S1 knows H2 only from H1."""
 
     async def test(stack: AsyncExitStack) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from headwater.leaf.connection import LeafConnection
 
 
-def test_the_pong_of_a_keep_alive_does_not_say_that_all_that_was_sent_is_read() -> None:
+def test_the_pong_of_a_keep_alive_does_not_settle_a_wait() -> None:
     async def test() -> None:
         nodes: Any = SimpleNamespace(clock=lambda: 7.0)
         leaf = LeafConnection(nodes, 1, 1 << 20)

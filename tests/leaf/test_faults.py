@@ -66,7 +66,7 @@ def line(
     [cut, refused_for_a_while, swallowing(INTO), swallowing(OUT_OF), swallowing(INTO, OUT_OF)],
     ids=["cut", "refused", "swallows what goes in", "swallows what comes out", "black hole"],
 )
-def test_nothing_comes_twice_and_nothing_is_lost_but_in_the_outage(
+def test_no_message_arrives_twice_and_messages_are_lost_only_during_the_outage(
     tmp_path: Path, hub_kind: str, leaf_kind: str, fault: Fault
 ) -> None:
     with line(tmp_path, hub_kind, leaf_kind) as (proxy, *servers):
@@ -74,7 +74,7 @@ def test_nothing_comes_twice_and_nothing_is_lost_but_in_the_outage(
 
 
 @pairs
-def test_nothing_is_lost_by_websocket_but_in_a_black_hole(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
+def test_messages_over_websocket_are_lost_only_in_a_black_hole(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
     with line(tmp_path, hub_kind, leaf_kind, "ws") as (proxy, *servers):
         count_all(proxy, servers, swallowing(INTO, OUT_OF))
 
@@ -147,7 +147,7 @@ def test_a_hub_that_is_killed_is_found_again(tmp_path: Path, scheme: str) -> Non
 
 
 @pytest.mark.parametrize("hub_kind", [REAL, OURS])
-def test_a_broker_that_stops_has_delivered_what_its_clients_said(tmp_path: Path, hub_kind: str) -> None:
+def test_a_stopping_broker_has_delivered_its_clients_messages(tmp_path: Path, hub_kind: str) -> None:
     async def test(stack: AsyncExitStack) -> None:
         await stack.enter_async_context(proxy)
         clients = [await connect(stack, server.url) for server in (hub, leaf)]

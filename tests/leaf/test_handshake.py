@@ -46,7 +46,7 @@ def test_versions_are_compared_as_numbers(version: str, minimum: str, old: bool)
         (LeafInfo(leafnode_urls=()), False),
     ],
 )
-def test_a_port_for_leaf_nodes_is_told_from_others(info: LeafInfo, is_hub: bool) -> None:
+def test_a_leaf_node_port_is_recognised(info: LeafInfo, is_hub: bool) -> None:
     assert handshake.is_hub_info(info) is is_hub
 
 
@@ -65,7 +65,7 @@ def test_how_long_to_stay_away(text: str, seconds: float | None) -> None:
     assert handshake.wait_after(text) == seconds
 
 
-def test_after_any_other_error_the_connection_goes_on() -> None:
+def test_any_other_error_leaves_the_connection_open() -> None:
     assert not handshake.is_final(handshake.INVALID_SUBSCRIPTION)
     assert not handshake.is_final("something new")
 

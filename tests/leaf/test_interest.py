@@ -23,7 +23,7 @@ def joined(*neighbours: Neighbour) -> Interest:
     return interest
 
 
-def test_a_subject_is_told_once_and_taken_back_with_the_last_subscription() -> None:
+def test_a_subject_is_announced_once_and_withdrawn_with_the_last_subscription() -> None:
     there = spoke()
     interest = joined(there)
     assert interest.add(b"a", b"") == [(there, b"LS+ a\r\n")]
@@ -33,7 +33,7 @@ def test_a_subject_is_told_once_and_taken_back_with_the_last_subscription() -> N
     assert interest.remove(b"a", b"") == []
 
 
-def test_a_group_is_told_with_all_its_members_each_time() -> None:
+def test_a_group_is_always_announced_with_all_its_members() -> None:
     there = spoke()
     interest = joined(there)
     assert interest.add(b"a", b"q") == [(there, b"LS+ a q 1\r\n")]
@@ -42,7 +42,7 @@ def test_a_group_is_told_with_all_its_members_each_time() -> None:
     assert interest.remove(b"a", b"q") == [(there, b"LS- a q\r\n")]
 
 
-def test_who_comes_later_hears_all_of_it() -> None:
+def test_a_later_neighbour_gets_all_interest() -> None:
     first, second = spoke(), spoke()
     interest = joined(first)
     interest.add(b"a", b"")
@@ -50,7 +50,7 @@ def test_who_comes_later_hears_all_of_it() -> None:
     assert interest.join(second) == b"LS+ $LDS.mark\r\nLS+ a\r\nLS+ b q 3\r\n"
 
 
-def test_spokes_hear_of_each_other_but_not_of_themselves() -> None:
+def test_spokes_get_each_others_interest_but_not_their_own() -> None:
     one, other = spoke(), spoke()
     interest = joined(one, other)
     assert interest.want(one, b"a", b"", 1) == [(other, b"LS+ a\r\n")]
@@ -59,7 +59,7 @@ def test_spokes_hear_of_each_other_but_not_of_themselves() -> None:
     assert interest.leave(one) == [(other, b"LS- a\r\n")]
 
 
-def test_weights_of_a_group_are_those_behind_us_and_not_behind_who_hears_it() -> None:
+def test_the_weight_of_a_group_excludes_the_receiving_neighbours_members() -> None:
     one, other = spoke(), spoke()
     interest = joined(one, other)
     interest.add(b"a", b"q")
@@ -68,14 +68,14 @@ def test_weights_of_a_group_are_those_behind_us_and_not_behind_who_hears_it() ->
     assert interest.want(one, b"a", b"q", 0) == [(other, b"LS+ a q 1\r\n")]
 
 
-def test_a_hub_hears_of_our_spokes_and_not_of_another_hub() -> None:
+def test_a_hub_gets_the_interest_of_our_spokes_and_not_of_another_hub() -> None:
     one, other, below = hub(), hub(), spoke()
     interest = joined(one, other, below)
     assert interest.want(one, b"a", b"", 1) == [(below, b"LS+ a\r\n")]
     assert interest.want(below, b"b", b"", 1) == [(one, b"LS+ b\r\n"), (other, b"LS+ b\r\n")]
 
 
-def test_an_isolated_spoke_hears_nothing_of_the_others_and_is_heard() -> None:
+def test_an_isolated_spoke_gets_no_interest_of_other_spokes_and_they_get_its_own() -> None:
     lonely, other, above = spoke(isolated=True), spoke(), hub()
     interest = joined(lonely, other, above)
     assert interest.want(other, b"a", b"", 1) == [(above, b"LS+ a\r\n")]
@@ -84,14 +84,14 @@ def test_an_isolated_spoke_hears_nothing_of_the_others_and_is_heard() -> None:
     assert interest.add(b"c", b"")[0] == (lonely, b"LS+ c\r\n")
 
 
-def test_spokes_of_one_cluster_are_told_nothing_of_each_other() -> None:
+def test_spokes_of_one_cluster_do_not_get_each_others_interest() -> None:
     one, two, other = spoke("edge"), spoke("edge"), spoke("far")
     interest = joined(one, two, other)
     assert interest.want(one, b"a", b"q", 2) == [(other, b"LS+ a q 2\r\n")]
     assert interest.want(other, b"a", b"q", 4) == [(one, b"LS+ a q 4\r\n"), (two, b"LS+ a q 4\r\n")]
 
 
-def test_what_may_not_cross_is_not_announced_until_it_may() -> None:
+def test_interest_that_may_not_cross_is_not_announced_until_it_may() -> None:
     there = spoke(hears=Crossing((b"$JS.API.>",), [SubjectRules(allow=("open.>",))]))
     interest = Interest(MARK)
     interest.join(there)
@@ -103,7 +103,7 @@ def test_what_may_not_cross_is_not_announced_until_it_may() -> None:
     assert sorted(interest.renew(there).splitlines()) == [b"LS+ secret", b"LS- open.a"]
 
 
-def test_a_weight_that_nobody_can_have_costs_no_more_than_the_bound() -> None:
+def test_an_impossible_weight_is_capped() -> None:
     one, other = spoke(), spoke()
     interest = joined(one, other)
     assert interest.want(one, b"a", b"q", 999_999_999) == [(other, b"LS+ a q %d\r\n" % HEAVIEST)]
@@ -111,7 +111,7 @@ def test_a_weight_that_nobody_can_have_costs_no_more_than_the_bound() -> None:
     assert interest.leave(one) == []
 
 
-def test_interest_of_peers_in_our_cluster_is_told_to_spokes_but_not_to_hubs() -> None:
+def test_interest_of_peers_in_our_cluster_is_announced_to_spokes_but_not_to_hubs() -> None:
     one, other, above = spoke("a"), spoke("b"), hub()
     interest = joined(one, other, above)
     assert interest.peer_wants("p", b"", b"x", b"", 1) == [(one, b"LS+ x\r\n"), (other, b"LS+ x\r\n")]
@@ -128,7 +128,7 @@ def test_a_loop_is_found_across_a_cluster() -> None:
     assert interest.peer_wants("p", b"b", b"$LDS.x", b"", 1) == [(below, b"LS+ $LDS.x\r\n"), (above, b"LS+ $LDS.x\r\n")]
 
 
-def test_an_isolated_spoke_hears_of_peers_but_not_of_their_spokes() -> None:
+def test_an_isolated_spoke_gets_the_interest_of_peers_but_not_of_their_spokes() -> None:
     there = spoke("a", isolated=True)
     interest = joined(there)
     assert interest.peer_wants("p", b"b", b"x", b"", 1) == []

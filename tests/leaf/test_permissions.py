@@ -51,25 +51,25 @@ def test_interest_is_announced_where_some_message_might_cross(pattern: bytes, an
     assert Crossing((b"up.deep.>",), [SubjectRules(allow=("up.>",), deny=("up.no",))]).lets(pattern) is announced
 
 
-def test_both_lists_count_that_of_the_hub_and_our_own() -> None:
+def test_both_the_hubs_list_and_our_own_apply() -> None:
     crossing = Crossing((), [SubjectRules(allow=("a.>",)), SubjectRules(allow=("*.b",))])
     assert crossing.has(b"a.b")
     assert not crossing.has(b"a.c")
     assert not crossing.has(b"c.b")
 
 
-def test_only_subjects_of_the_server_have_to_be_asked_about_where_nothing_else_is_denied() -> None:
+def test_only_subjects_of_the_server_need_a_check_if_no_other_is_denied() -> None:
     assert Crossing(never("leafy", system=True)).is_open
     assert not Crossing((b"a",)).is_open
     assert not Crossing((), [SubjectRules(allow=("a",))]).is_open
 
 
-def test_our_own_domain_is_not_asked_for_elsewhere() -> None:
+def test_the_api_of_our_own_domain_does_not_cross() -> None:
     assert never("leafy", system=False) == (b"$JS.API.>", b"$KV.>", b"$OBJ.>", b"$JS.leafy.API.>")
     assert b"$NRG.>" in never("", system=True)
 
 
-def test_a_flood_of_subjects_does_not_grow_what_is_remembered() -> None:
+def test_a_flood_of_subjects_does_not_grow_the_cache() -> None:
     crossing = Crossing((), [SubjectRules(allow=("a.>",))])
     for number in range(3 * REMEMBERED):
         assert crossing.has(b"a.%d" % number)

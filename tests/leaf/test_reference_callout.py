@@ -54,7 +54,7 @@ def ann(**changes: Any) -> Answer:
     return lambda service: service.response(nats={"jwt": service.user(**changes)})
 
 
-def test_the_service_says_which_account_a_spoke_joins_and_what_may_cross(hub: LeafServer) -> None:
+def test_the_service_decides_the_account_of_a_spoke_and_what_may_cross(hub: LeafServer) -> None:
     allowed = {"pub": {"allow": ["up.>"]}, "sub": {"deny": ["down.no"]}}
     with asking(hub, ann(**allowed), user="ann", **{"pass": "secret"}) as (link, asked):
         info = info_of(link)
@@ -103,7 +103,7 @@ def test_while_no_service_listens_a_spoke_does_not_join(tmp_path: Path) -> None:
         assert link.hear_end() == REFUSED
 
 
-def test_what_a_spoke_says_behind_its_connect_waits_for_the_verdict(hub: LeafServer) -> None:
+def test_ops_after_a_spokes_connect_wait_for_the_verdict(hub: LeafServer) -> None:
     with Service(hub.port) as service, RawLink(hub.leaf_port) as link:
         link.say(connect_op(**SPOKE, user="ann") + b"LS+ a\r\nPING\r\n")
         service.answer(service.request(), ann()(service))

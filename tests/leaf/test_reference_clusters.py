@@ -31,7 +31,7 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield started
 
 
-def test_every_message_comes_to_every_place_once(servers: list[LeafServer]) -> None:
+def test_every_message_arrives_everywhere_once(servers: list[LeafServer]) -> None:
     async def test(stack: AsyncExitStack) -> None:
         clients = await clients_of(stack, servers)
         inboxes = [Inbox() for _ in clients]
@@ -81,7 +81,7 @@ def test_a_queue_group_gets_each_message_once_in_the_publishers_cluster_first(se
     run(test)
 
 
-def test_a_request_is_answered_from_anywhere_and_nobody_is_told_of_as_such(servers: list[LeafServer]) -> None:
+def test_a_request_is_answered_from_anywhere_and_no_responders_is_reported(servers: list[LeafServer]) -> None:
     async def test(stack: AsyncExitStack) -> None:
         clients = await clients_of(stack, servers)
         for serving in clients:

@@ -47,7 +47,7 @@ async def domain_of(client: Client, subject: str) -> str:
     return ""
 
 
-def test_each_side_reaches_its_own_streams_and_by_the_domain_the_others(pair: Pair) -> None:
+def test_each_side_reaches_its_own_streams_and_the_others_through_the_domain(pair: Pair) -> None:
     async def test(stack: AsyncExitStack) -> None:
         hub, leaf = await joined(stack, pair)
         for client, own, other in ((hub, "hub", "leafy"), (leaf, "leafy", "hub")):

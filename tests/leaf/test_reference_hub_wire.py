@@ -52,7 +52,7 @@ def info_of(line: bytes) -> dict[str, Any]:
     return found
 
 
-def test_the_first_info_offers_no_compression_and_asks_for_credentials(hub: LeafServer) -> None:
+def test_the_first_info_offers_no_compression_and_requires_credentials(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
         info = info_of(link.greeting)
     assert info["server_name"] == "H"
@@ -103,7 +103,7 @@ def test_who_is_not_let_in_hears_why(hub: LeafServer, said: bytes, heard: bytes)
         assert link.hear_end() == heard
 
 
-def test_an_older_version_than_the_configured_one_is_told_so(hub: LeafServer) -> None:
+def test_an_older_version_than_the_configured_one_gets_an_error(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
         link.say(connect_op(version="2.8.4"))
         assert b"-ERR 'connection rejected since minimum version required is \"2.9.0\"'\r\n" in link.hear_end()
@@ -147,7 +147,7 @@ def test_what_is_odd_and_leaves_the_connection_open(hub: LeafServer, said: bytes
         assert (answer.said, answer.closed) == (heard, False)
 
 
-def test_the_hubs_own_mark_coming_back_is_a_loop(hub: LeafServer) -> None:
+def test_the_return_of_the_hubs_own_loop_subject_is_a_loop(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
         link.say(connect_op())
         said = link.hear_until(b"LS+ $LDS.")
@@ -206,14 +206,14 @@ def test_interest_and_messages_between_a_client_and_the_leaf_node(hub: LeafServe
         assert b"no" not in heard
 
 
-def test_a_leaf_node_that_takes_no_headers_gets_none(hub: LeafServer) -> None:
+def test_a_leaf_node_without_header_support_gets_no_headers(hub: LeafServer) -> None:
     with dial(hub.port, user="client", **{"pass": "c"}) as client, joined(hub, headers=None) as link:
         assert link.answer(b"LS+ plain\r\n").said == b""
         assert client.answer(b"HPUB plain 12 14\r\nNATS/1.0\r\n\r\nhi\r\n").said == b""
         assert link.hear_until(b"hi\r\n") == b"LMSG plain 2\r\nhi\r\n"
 
 
-def test_only_what_may_cross_is_announced_and_sent(hub: LeafServer) -> None:
+def test_only_allowed_subjects_are_announced_and_sent(hub: LeafServer) -> None:
     with joined(hub, user="bounded", **{"pass": "b"}) as link:
         link.say(b"LS+ >\r\nLS+ down.a\r\n")
         link.settle()

@@ -97,14 +97,14 @@ def test_each_remote_joins_one_account_to_one_account(tmp_path: Path, hub_kind: 
 
 
 @pairs
-def test_an_nkey_proves_who_a_leaf_node_is(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
+def test_a_leaf_node_authenticates_with_an_nkey(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
     config = f"leafnodes {{ {LISTEN}, authorization {{ nkey: {PUBLIC} }} }}"
     with pair(tmp_path, (hub_kind, leaf_kind), config, f'nkey: "{SEED}"') as (hub, leaf):
         meets(hub, leaf)
 
 
 @pairs
-def test_a_creds_file_proves_who_a_leaf_node_is(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
+def test_a_leaf_node_authenticates_with_a_creds_file(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
     chain = Chain()
     creds = credentials_of(Key(NkeyKind.USER, 77), chain, tmp_path)
     config = f"{chain.config()}leafnodes {{ {LISTEN} }}"
@@ -167,7 +167,7 @@ def test_tls_with_certificates_of_both_sides(
 
 
 @pytest.mark.parametrize("hub_kind", [REAL, OURS])
-def test_a_hub_whose_certificate_nobody_vouches_for_is_not_joined(
+def test_a_hub_with_an_untrusted_certificate_is_not_joined(
     tmp_path: Path, certificates: Certificates, hub_kind: str
 ) -> None:
     made = certificates
@@ -181,7 +181,7 @@ def test_a_hub_whose_certificate_nobody_vouches_for_is_not_joined(
 
 
 @pairs
-def test_what_is_denied_by_the_remote_does_not_cross(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
+def test_subjects_denied_by_the_remote_do_not_cross(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
     config = f"leafnodes {{ {LISTEN} }}"
     remote = 'deny_imports: ["down.no"], deny_exports: ["up.no"]'
     with pair(tmp_path, (hub_kind, leaf_kind), config, remote) as (hub, leaf):
@@ -203,7 +203,7 @@ def test_what_is_denied_by_the_remote_does_not_cross(tmp_path: Path, hub_kind: s
 
 
 @pairs
-def test_permissions_of_the_hubs_user_hold_for_what_crosses(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
+def test_permissions_of_the_hubs_user_apply_to_crossing_messages(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
     config = (
         "accounts { A { users: [ {user: c, password: p}, {user: leaf, password: p, permissions {\n"
         'publish { allow: ["up.>", "_INBOX.>"], deny: ["up.no"] }\n'
@@ -322,7 +322,7 @@ def test_a_second_remote_to_the_same_accounts_is_given_up_by_us(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("hub_kind", [REAL, OURS])
-def test_who_is_refused_tells_why_and_tries_again(tmp_path: Path, hub_kind: str) -> None:
+def test_a_refused_spoke_shows_the_reason_and_retries(tmp_path: Path, hub_kind: str) -> None:
     config = f"leafnodes {{ {LISTEN}, authorization {{ user: u, password: p }} }}"
     with pair(tmp_path, (hub_kind, OURS), config) as (_, leaf):
         assert leaf.embedded is not None

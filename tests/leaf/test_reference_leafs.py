@@ -84,7 +84,7 @@ def test_a_request_is_answered_from_the_other_side(pair: Pair) -> None:
     run(test)
 
 
-def test_nobody_wants_it_anywhere_so_a_request_at_the_leaf_has_no_responders(pair: Pair) -> None:
+def test_a_request_at_the_leaf_without_interest_anywhere_has_no_responders(pair: Pair) -> None:
     async def test(stack: AsyncExitStack) -> None:
         clients = [await connect(stack, server.url) for server in pair]
         await both_cross(*clients)
@@ -159,7 +159,7 @@ def test_unsub_ends_the_interest_on_the_other_side(pair: Pair) -> None:
     run(test)
 
 
-def test_a_publisher_is_heard_in_order_by_both_sides(pair: Pair) -> None:
+def test_both_sides_receive_a_publishers_messages_in_order(pair: Pair) -> None:
     async def test(stack: AsyncExitStack) -> None:
         clients = [await connect(stack, server.url) for server in pair]
         inboxes = [Inbox(), Inbox()]

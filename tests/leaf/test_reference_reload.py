@@ -29,7 +29,7 @@ def reload(server: LeafServer, file: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [REAL, OURS])
-def test_a_mapping_that_a_reload_brings_or_takes_holds_for_what_a_leaf_node_sends(tmp_path: Path, kind: str) -> None:
+def test_a_mapping_that_a_reload_adds_or_removes_applies_to_a_leaf_nodes_messages(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "hub" / "server.conf"
     with serve(kind, tmp_path / "hub", HUB) as hub, serve(REAL, tmp_path / "leaf", spoke_config(hub)) as leaf:
 

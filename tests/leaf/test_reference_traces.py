@@ -70,7 +70,7 @@ def test_both_servers_report_and_the_hop_links_them(
         assert [got.headers for got in hear(subscriber, 1 + len(delivered))] == [*delivered, b""]
 
 
-def test_where_a_message_may_not_cross_the_report_says_so(pair: tuple[LeafServer, LeafServer]) -> None:
+def test_the_report_says_that_a_message_may_not_cross(pair: tuple[LeafServer, LeafServer]) -> None:
     hub, leaf = pair
     with dial(leaf.port, name="pub") as publisher, dial(hub.port, name="sub") as subscriber:
         publisher.say(b"SUB tr.> 1\r\n")

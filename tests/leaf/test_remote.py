@@ -11,7 +11,7 @@ def remote(*urls: str, jitter: float = 0.0, **options: bool) -> Remote:
     return Remote(RemoteOptions(urls=urls, no_randomize=True, **options), 1.0, lambda: jitter)  # type: ignore[arg-type]
 
 
-def test_a_url_says_where_and_how() -> None:
+def test_a_url_gives_address_and_transport() -> None:
     address = address_of("wss://u:p%40@Hub.example.com/deep/path?x=1")
     assert (address.scheme, address.host, address.port) == ("wss", "hub.example.com", 7422)
     assert (address.user, address.password, address.path) == ("u", "p@", "/deep/path")
@@ -53,7 +53,7 @@ def test_a_lost_hub_is_dialled_again_after_the_interval_and_ever_later_while_it_
     assert hub.wait() == 1.0
 
 
-def test_a_hub_that_does_not_let_us_in_is_asked_more_seldom() -> None:
+def test_a_hub_that_refuses_us_is_dialled_less_often() -> None:
     hub = remote("a:1")
     for _ in range(20):
         hub.failed("Authorization Violation", refused=True)
@@ -67,7 +67,7 @@ def test_jitter_keeps_spokes_apart() -> None:
     assert late.wait() - early.wait() == pytest.approx(0.9)
 
 
-def test_who_is_told_to_stay_away_does() -> None:
+def test_a_refusal_with_a_wait_is_honoured() -> None:
     hub = remote("a:1")
     hub.joined(hub.next())
     hub.failed("Loop detected", stay_away=30.0)
@@ -88,7 +88,7 @@ def test_addresses_that_the_hub_announces_come_behind_those_of_the_configuration
     assert len(hub.addresses) == 1 + MOST_DISCOVERED
 
 
-def test_addresses_are_not_taken_where_that_is_said() -> None:
+def test_announced_addresses_are_ignored_if_configured_so() -> None:
     hub = remote("a:1", ignore_discovered_servers=True)
     hub.announced(("b:2",), hub.next())
     assert len(hub.addresses) == 1

@@ -28,7 +28,7 @@ def test_an_address_is_read(url: str, address: UrlAddress) -> None:
 
 
 @pytest.mark.parametrize("place", ["h:65536", "h:x", "h:-1", "h:١", "[::1", "[::1]x", "::1", "h]:1", "u:secret@[::1"])
-def test_what_is_no_address_is_refused_and_not_quoted(place: str) -> None:
+def test_an_invalid_address_is_refused_and_not_quoted(place: str) -> None:
     with pytest.raises(ValueError, match=r"^(a port|an )") as caught:
         url_address(f"nats-route://{place}")
     assert "secret" not in str(caught.value)

@@ -23,7 +23,7 @@ def dialed(listener: socket.socket) -> tuple[BlockingConnection, socket.socket]:
     return connection, peer
 
 
-def test_what_the_peer_writes_is_added_to_what_was_received(listener: socket.socket) -> None:
+def test_input_is_added_to_the_received_bytes(listener: socket.socket) -> None:
     connection, peer = dialed(listener)
     with connection, peer:
         peer.sendall(b"INFO {}")
@@ -63,7 +63,7 @@ def test_a_deadline_without_bytes_is_an_answer_and_not_an_error(listener: socket
         assert not connection.closed
 
 
-def test_a_deadline_that_has_passed_still_takes_what_has_come(listener: socket.socket) -> None:
+def test_after_the_deadline_bytes_that_have_arrived_are_still_read(listener: socket.socket) -> None:
     connection, peer = dialed(listener)
     with connection, peer:
         peer.sendall(b"PING\r\n")
@@ -91,7 +91,7 @@ def test_a_peer_that_does_not_read_ends_a_write_at_its_deadline(listener: socket
     assert connection.closed
 
 
-def test_nobody_listening_is_a_transport_error_that_names_the_address() -> None:
+def test_a_refused_connection_is_a_transport_error_that_names_the_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(TransportError, match=f"127.0.0.1:{port}"):

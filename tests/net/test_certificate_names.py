@@ -32,6 +32,6 @@ def test_parts_of_one_name_stay_together() -> None:
     assert names(subject=((("commonName", "#a"), ("unknownName", "b")),)) == ("CN=\\#a+unknownName=b",)
 
 
-def test_no_certificate_names_nobody() -> None:
+def test_no_certificate_gives_no_names() -> None:
     assert names_in(None) == ()
     assert names() == ()

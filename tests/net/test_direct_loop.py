@@ -70,7 +70,7 @@ async def conversation() -> tuple[Echo, socket.socket, Listener]:
     return await made.get(), peer, server
 
 
-def test_what_comes_is_read_by_the_loop_itself_and_answered() -> None:
+def test_input_is_read_by_the_loop_itself_and_answered() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         owner, peer, server = await conversation()
@@ -90,7 +90,7 @@ def test_what_comes_is_read_by_the_loop_itself_and_answered() -> None:
     run(scenario)
 
 
-def test_an_owner_that_fails_when_it_hears_of_the_end_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_owner_that_fails_at_the_end_of_its_link_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         owner, peer, server = await conversation()
         owner.ended.set_result(None)  # raises if it is set a second time
@@ -131,7 +131,7 @@ class Chronicler(Echo):
         super().lost(error)
 
 
-def test_reset_of_one_peer_is_known_before_what_others_said_earlier_is_read() -> None:
+def test_reset_of_one_peer_is_handled_before_earlier_input_of_others() -> None:
     async def scenario() -> None:
         Chronicler.calls.clear()
         made: asyncio.Queue[Echo] = asyncio.Queue()
@@ -236,7 +236,7 @@ class Gatherer(Echo):
         return super().receive(buffer, filled)
 
 
-def test_what_is_wanted_after_the_reads_comes_when_all_ready_links_were_read() -> None:
+def test_callbacks_after_the_reads_run_when_all_ready_links_have_been_read() -> None:
     async def scenario() -> None:
         Gatherer.calls.clear()
         made: asyncio.Queue[Echo] = asyncio.Queue()
@@ -257,7 +257,7 @@ def test_what_is_wanted_after_the_reads_comes_when_all_ready_links_were_read() -
     run(scenario)
 
 
-def test_what_is_wanted_after_the_reads_comes_soon_when_nothing_is_being_read() -> None:
+def test_callbacks_after_the_reads_run_soon_outside_of_a_read() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, DirectLoop)
@@ -293,7 +293,7 @@ def test_signal_that_comes_while_links_are_read_is_handled_before_the_loop_waits
     run(scenario)
 
 
-def test_what_fails_after_the_reads_is_reported_and_the_next_is_called() -> None:
+def test_a_failed_callback_after_the_reads_is_reported_and_the_next_is_called() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, DirectLoop)

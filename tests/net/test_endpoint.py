@@ -44,7 +44,7 @@ class Watched(Endpoint):
         self.aborts += 1
 
 
-def test_what_the_kernel_does_not_take_waits_and_is_not_offered_again_before_there_is_room() -> None:
+def test_bytes_that_the_kernel_refuses_wait_and_are_not_offered_again_before_there_is_room() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)

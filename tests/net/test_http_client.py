@@ -96,7 +96,7 @@ def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"])
-def test_an_answer_that_is_none_ends_the_connection(answer: bytes) -> None:
+def test_an_invalid_answer_ends_the_connection(answer: bytes) -> None:
     async def work(peer: Peer, http: HttpConnections) -> None:
         with pytest.raises(ConnectionClosed):
             await http.ask("GET", "/", {})

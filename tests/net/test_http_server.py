@@ -66,7 +66,7 @@ TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT"])
-def test_a_request_whose_head_does_not_come_is_ended(said: bytes) -> None:
+def test_a_request_with_an_incomplete_head_times_out(said: bytes) -> None:
     async def work(server: HttpServer) -> None:
         assert await talk(server, said) == TOO_LATE
 
@@ -92,7 +92,7 @@ def test_a_head_above_the_limit_is_refused() -> None:
     with_server(Limits(login_bytes=4096), work)
 
 
-def test_over_tls_who_does_not_shake_hands_is_ended(tmp_path: Path) -> None:
+def test_over_tls_an_incomplete_handshake_times_out(tmp_path: Path) -> None:
     async def work(server: HttpServer) -> None:
         assert await talk(server, b"") == b""
 

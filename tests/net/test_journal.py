@@ -45,7 +45,7 @@ def test_the_same_again_is_counted_where_it_is_and_leaves_the_others_in_the_ring
     assert len(journal.events) == MOST_EVENTS
 
 
-def test_a_flood_of_one_kind_has_so_many_lines_a_second_and_the_next_says_how_many_it_had_not(
+def test_a_flood_of_one_kind_logs_limited_lines_a_second_and_the_next_has_the_number_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()

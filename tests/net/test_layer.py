@@ -67,7 +67,7 @@ def test_a_stack_is_ready_when_both_are_and_ended_when_one_is() -> None:
     assert stack.ended
 
 
-def test_both_say_goodbye_the_upper_inside_the_lower() -> None:
+def test_both_layers_finish_the_upper_inside_the_lower() -> None:
     stack = Stack(Marker(b"T"), Marker(b"W"))
     stack.finish()
     assert stack.take() == b"T.W.T"

@@ -70,7 +70,7 @@ def run(test: Callable[[Owner, Link, Owner, Link], Coroutine[None, None, None]])
     asyncio.run(main())
 
 
-def test_a_link_without_a_descriptor_to_watch_goes_on_through_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_without_a_descriptor_to_watch_writes_through_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watching a socket for writability needs a descriptor, and there may be none left."""
 
     def no_more(descriptor: int) -> int:
@@ -93,7 +93,7 @@ def test_a_link_without_a_descriptor_to_watch_goes_on_through_its_transport(monk
     run(conversation)
 
 
-def test_what_is_not_used_comes_again_with_more_behind_it() -> None:
+def test_unused_input_is_passed_again_with_more_after_it() -> None:
     async def conversation(server: Owner, _: Link, client: Owner, link: Link) -> None:
         server.take = lambda data: data.rfind(b"\n") + 1
         for piece in (b"one\ntw", b"o\n", b"three\n"):
@@ -165,7 +165,7 @@ class Unread(asyncio.Transport):
         self.aborted = True
 
 
-def test_what_a_peer_sends_after_our_end_is_discarded_up_to_a_limit() -> None:
+def test_input_after_our_end_is_discarded_up_to_a_limit() -> None:
     async def main() -> None:
         owner, transport = Owner(), Unread()
         link = Link(owner)
@@ -206,7 +206,7 @@ def test_output_waits_while_the_peer_does_not_read_and_drained_tells_when_it_has
     run(conversation)
 
 
-def test_whoever_waits_for_a_drain_hears_when_the_link_is_lost() -> None:
+def test_a_wait_for_a_drain_ends_when_the_link_is_lost() -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
         server_link.pause_reading()
         while link.pending < 2 * HIGH_WATER:
@@ -306,7 +306,7 @@ def test_a_link_that_waited_for_room_leaves_no_descriptor_behind() -> None:
     run(conversation)
 
 
-def test_what_waits_when_a_link_closes_is_written_first() -> None:
+def test_pending_output_is_written_before_a_link_closes() -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
         server_link.pause_reading()
         said = bytes(range(256)) * (1 << 15)
@@ -429,7 +429,7 @@ def test_a_range_behind_output_that_waits(file: File) -> None:
     run(conversation)
 
 
-def test_what_waits_of_a_file_when_a_link_closes_is_written_first(file: File) -> None:
+def test_the_pending_rest_of_a_file_is_written_before_a_link_closes(file: File) -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
         server_link.pause_reading()
         link.send([b"head", part(file)])

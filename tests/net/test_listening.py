@@ -47,7 +47,7 @@ def run(test: Callable[[], Any]) -> None:
     asyncio.run(bounded())
 
 
-def test_nobody_can_connect_to_a_listener_that_is_bound_and_not_open() -> None:
+def test_a_listener_that_is_bound_and_not_open_accepts_no_connections() -> None:
     async def test() -> None:
         listener = bind("127.0.0.1", 0, Greeter)
         with pytest.raises(ConnectionRefusedError):
@@ -134,7 +134,7 @@ class Exhausted:
         return self._real.accept()
 
 
-def test_out_of_descriptors_it_waits_says_so_once_and_goes_on_when_there_are_some_again(
+def test_out_of_descriptors_it_pauses_logs_once_and_resumes(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening, "FIRST_PAUSE", 0.01)
@@ -201,7 +201,7 @@ def test_a_link_that_cannot_be_made_ends_its_connection_only(caplog: pytest.LogC
     assert "no link today" in caplog.text
 
 
-def test_connections_above_the_limits_are_told_so_and_places_become_free_again(
+def test_connections_above_the_limits_get_a_farewell_and_places_become_free_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def test() -> None:

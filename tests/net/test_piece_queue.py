@@ -68,7 +68,7 @@ def test_more_pieces_than_one_call_takes() -> None:
     assert drained(queue) == b"".join(b"%d," % number for number in range(MAX_PIECES * 2 + 3))
 
 
-def test_what_is_left_can_be_taken_as_bytes() -> None:
+def test_the_rest_can_be_taken_as_bytes() -> None:
     queue = PieceQueue()
     ours, peers = socket.socketpair()
     with ours, peers:
@@ -80,7 +80,7 @@ def test_what_is_left_can_be_taken_as_bytes() -> None:
     assert (queue.size, queue.take()) == (0, b"")
 
 
-def test_a_file_that_fails_is_told_and_nothing_is_left_when_all_is_taken() -> None:
+def test_a_failed_file_raises_and_take_leaves_nothing() -> None:
     queue = PieceQueue()
     queue.add(b"head")
     queue.add(Part(b"body", fails=errno.EIO))
@@ -92,7 +92,7 @@ def test_a_file_that_fails_is_told_and_nothing_is_left_when_all_is_taken() -> No
     assert queue.size == 0
 
 
-def test_a_peer_that_is_gone_is_told() -> None:
+def test_a_lost_peer_raises() -> None:
     queue = PieceQueue()
     queue.add(Part(b"body"))
     ours, peers = socket.socketpair()

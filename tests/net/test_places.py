@@ -27,7 +27,7 @@ def test_without_limits_there_is_always_room() -> None:
     assert places.refusal("a") == ""
 
 
-def test_each_one_turned_away_is_counted_and_told_and_the_log_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_refused_connection_is_counted_and_reported_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     now, heard = [0.0], []
     places = Places(Limits(connections=1), lambda: now[0])
     places.on_turned_away = lambda address, reason: heard.append((address, reason))
@@ -41,7 +41,7 @@ def test_each_one_turned_away_is_counted_and_told_and_the_log_says_so_once(caplo
     assert "port=4222 address=b" in lines[1]
 
 
-def test_a_rate_limited_log_says_how_many_lines_there_would_have_been(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rate_limited_log_gives_the_number_of_suppressed_lines(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     log = RateLimitedLog(lambda: now[0])
     for _ in range(5):

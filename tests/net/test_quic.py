@@ -75,7 +75,7 @@ def test_connections_from_one_address_are_bounded_before_they_have_cost_a_handsh
     asyncio.run(main())
 
 
-def test_who_connects_and_asks_nothing_is_ended() -> None:
+def test_a_connection_without_a_request_is_closed() -> None:
     async def main() -> None:
         listener = await quic.listen("127.0.0.1", 0, Echo, limits=Limits(login_seconds=0.3))
         trusting = QuicConfiguration(is_client=True, verify_mode=0)
@@ -104,7 +104,7 @@ def test_a_stream_is_answered_and_ends_when_the_client_has_ended_its_half() -> N
     with_echo(work)
 
 
-def test_who_makes_us_hold_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_with_too_many_buffered_bytes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quic, "BUFFERED_BYTES", 100_000)
 
     async def work(link: QuicConnectionProtocol, owner: Echo) -> None:
@@ -129,7 +129,7 @@ def test_a_request_that_will_never_be_whole_is_not_kept(monkeypatch: pytest.Monk
     with_echo(work)
 
 
-def test_an_address_or_a_certificate_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_an_unusable_address_or_certificate_is_an_error(tmp_path: Path) -> None:
     async def main() -> None:
         listener = await quic.listen("127.0.0.1", 0, Echo)
         try:

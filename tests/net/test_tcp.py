@@ -43,7 +43,7 @@ def test_a_refused_connection_is_a_transport_error_that_may_be_retried() -> None
     assert caught.value.retriable
 
 
-def test_a_reserved_port_is_shared_by_those_who_say_so_and_by_nobody_else() -> None:
+def test_a_reserved_port_is_shared_only_with_reuse_port() -> None:
     async def share(port: int) -> None:
         servers = [await listen("127.0.0.1", port, Silent, reuse_port=True) for _ in range(2)]
         with pytest.raises(EnvironmentProblem):

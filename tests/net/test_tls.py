@@ -108,7 +108,7 @@ def test_after_the_greeting_both_sides_speak_tls(certificates: Certificates) -> 
     assert serve(settings_of(certificates), conversation).error is None
 
 
-def test_a_server_that_asks_for_certificates_takes_only_those_it_trusts(certificates: Certificates) -> None:
+def test_a_server_that_requires_certificates_accepts_only_trusted_ones(certificates: Certificates) -> None:
     settings = settings_of(certificates, verify=True)
 
     async def right(server: Owner, port: int) -> None:
@@ -147,7 +147,7 @@ def test_a_server_that_asks_for_certificates_takes_only_those_it_trusts(certific
 
 
 @pytest.mark.parametrize("why", ["an authority it does not know", "another name"])
-def test_a_client_takes_only_the_server_it_asked_for(certificates: Certificates, why: str) -> None:
+def test_a_client_accepts_only_the_server_that_it_dialled(certificates: Certificates, why: str) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
@@ -164,7 +164,7 @@ def test_a_client_takes_only_the_server_it_asked_for(certificates: Certificates,
 
 
 @pytest.mark.parametrize("said", [b"CONNECT {}\r\nPING\r\n", b"\x00", b"\x16nonsense that is longer than a header"])
-def test_what_is_no_tls_hello_ends_the_connection(certificates: Certificates, said: bytes) -> None:
+def test_anything_but_a_tls_hello_ends_the_connection(certificates: Certificates, said: bytes) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         await dial("127.0.0.1", port, client, 5.0)
@@ -178,7 +178,7 @@ def test_what_is_no_tls_hello_ends_the_connection(certificates: Certificates, sa
     assert server.received == b""
 
 
-def test_of_a_peer_that_is_refused_after_the_handshake_nothing_is_heard(certificates: Certificates) -> None:
+def test_input_of_a_peer_refused_after_the_handshake_is_discarded(certificates: Certificates) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
@@ -203,7 +203,7 @@ def test_silence_instead_of_a_handshake_ends_the_connection(certificates: Certif
     serve(settings_of(certificates, timeout=0.1), conversation)
 
 
-def test_handshake_first_says_nothing_in_the_clear(certificates: Certificates) -> None:
+def test_handshake_first_sends_nothing_in_the_clear(certificates: Certificates) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         layer = TlsLayer(client_context(certificates.ca), server_side=False, server_hostname="localhost")
@@ -217,7 +217,7 @@ def test_handshake_first_says_nothing_in_the_clear(certificates: Certificates) -
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_who_waits_for_a_hello_serves_both_kinds_of_client(certificates: Certificates, first: bool) -> None:
+def test_waiting_for_a_hello_serves_both_kinds_of_client(certificates: Certificates, first: bool) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         if first:
@@ -250,7 +250,7 @@ def test_where_clear_text_is_allowed_a_client_may_stay_with_it(certificates: Cer
     serve(settings_of(certificates, clear_allowed=True), conversation)
 
 
-def test_contexts_speak_no_old_tls(certificates: Certificates) -> None:
+def test_contexts_refuse_old_tls(certificates: Certificates) -> None:
     contexts = [
         server_context(certificates.server_cert, certificates.server_key),
         server_context(certificates.server_cert, certificates.server_key, certificates.ca, verify=True),

@@ -117,7 +117,7 @@ def test_what_is_written_is_one_frame_compressed_when_it_pays() -> None:
     assert len(packed) < 100
 
 
-def test_goodbye_is_said_once() -> None:
+def test_close_is_sent_once() -> None:
     layer = opened(PLAIN)
     layer.feed(memoryview(frame(b"\x03\xe8bye", CLOSE)))
     assert layer.ended

@@ -177,7 +177,7 @@ def test_a_payload_may_hold_anything() -> None:
     assert parse(b"PUB a %d\r\n%b\r\nPING\r\n" % (len(payload), payload))[1:] == [("ping",)]
 
 
-def test_nothing_is_called_after_a_violation() -> None:
+def test_no_call_follows_a_violation() -> None:
     assert parse(b"FROB\r\nPING\r\nPING\r\n") == [("violation", client_ops.UNKNOWN_OPERATION)]
 
 
@@ -202,7 +202,7 @@ def test_before_connect_only_connect_is_allowed_where_credentials_are_required()
         assert recorder.calls == expected
 
 
-def test_hpub_is_closed_in_silence_when_the_client_did_not_say_headers() -> None:
+def test_hpub_is_bad_arguments_if_the_client_did_not_enable_headers() -> None:
     recorder = Recorder()
     parser = ClientOpParser(recorder, 64, 64)
     parser.headers = False
@@ -211,7 +211,7 @@ def test_hpub_is_closed_in_silence_when_the_client_did_not_say_headers() -> None
     assert recorder.calls == [("violation", client_ops.BAD_ARGUMENTS)]
 
 
-def test_max_payload_is_checked_before_the_body_comes() -> None:
+def test_max_payload_is_checked_before_the_body_arrives() -> None:
     assert parse(b"PUB a 11\r\n", max_payload=10) == [("violation", client_ops.PAYLOAD_TOO_LARGE)]
     assert parse(b"PUB a 10\r\n", max_payload=10) == []
 
@@ -282,7 +282,7 @@ def test_ops_with_one_control_line_are_handed_over_together() -> None:
     assert [call[4] for call in recorder.calls] == [b"x", b"y", b"zz", b"zz"]
 
 
-def test_a_handler_goes_on_from_one_publish_to_the_next_by_itself_until_something_else_comes() -> None:
+def test_a_handler_advances_from_one_publish_to_the_next_until_another_op() -> None:
     turns: list[list[tuple[int, bytes]]] = []
 
     class Going(Recorder):
@@ -318,7 +318,7 @@ def test_a_run_stops_where_the_handler_stops() -> None:
 
 
 @given(st.sampled_from([b"PUB ", b"HPUB ", b"pub "]), st.lists(st.sampled_from(PIECES), max_size=8))
-def test_the_common_form_means_what_the_general_way_says(verb: bytes, pieces: list[bytes]) -> None:
+def test_the_common_form_gives_the_result_of_the_general_parser(verb: bytes, pieces: list[bytes]) -> None:
     """A tab for a space, or a verb in lower case, avoids the fast path for the common form; nothing else may change."""
     line, body = b"".join(pieces), b"x" * 12 + b"\r\n"
     common = parse(verb + line + b"\r\n" + body)

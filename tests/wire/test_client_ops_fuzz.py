@@ -136,7 +136,7 @@ def feed(data: bytes, cuts: list[int]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("lane", range(LANES))
-def test_nothing_that_comes_raises_hangs_grows_or_depends_on_how_it_is_cut(lane: int) -> None:
+def test_no_input_raises_hangs_grows_or_depends_on_its_chunks(lane: int) -> None:
     for seed in range(lane, INPUTS, LANES):
         rng = random.Random(seed)
         data = mutate(rng)

@@ -179,7 +179,7 @@ def test_more_names_than_are_compared_one_by_one_still_merge() -> None:
     assert dict(row.headers)["n7"] == ["v", "w"]
 
 
-def test_a_malformed_block_costs_its_row_the_map_and_nothing_else() -> None:
+def test_a_malformed_block_makes_only_its_rows_map_null() -> None:
     wire = (
         Sent(b"a", 1, 1, block=PLAIN).op()
         + Sent(b"b", 2, 2, block=b"garbage").op()
@@ -234,7 +234,7 @@ def test_a_delivery_that_is_missing_in_the_consumers_count_stops_the_decoder() -
     assert decoder.position == 1
 
 
-def test_after_a_new_subscription_it_goes_on_and_old_deliveries_are_strays() -> None:
+def test_after_a_new_subscription_decoding_continues_and_old_deliveries_are_strays() -> None:
     decoder, _ = decode(Sent(b"s", 1, 1).op() + Sent(b"s", 2, 2).op())
     decoder.resubscribe(8)
     parser = ServerOpParser(decoder)
@@ -304,7 +304,7 @@ def test_columns_grow_past_their_first_size() -> None:
     assert taken == [naive(message) for message in sent]
 
 
-def test_what_is_not_asked_for_is_not_made() -> None:
+def test_columns_that_are_not_requested_are_not_made() -> None:
     decoder = ColumnDecoder(SID, 1, 100, with_map=False, with_raw=False)
     op = Sent(b"s", 1, 1, block=PLAIN).op()
     ServerOpParser(decoder).parse(bytearray(op), 0, len(op))

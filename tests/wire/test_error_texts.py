@@ -18,7 +18,7 @@ from headwater.wire.error_texts import encode_error, quote
         ("\U000e0001", '"\\U000e0001"'),
     ],
 )
-def test_what_cannot_be_printed_is_escaped_by_its_size(name: str, quoted: str) -> None:
+def test_unprintable_characters_are_escaped_by_their_size(name: str, quoted: str) -> None:
     assert quote(name) == quoted
 
 

@@ -15,7 +15,7 @@ from headwater.wire.handshake import (
 )
 
 
-def test_an_info_comes_back_as_it_was_written() -> None:
+def test_an_info_round_trips() -> None:
     info = ServerInfo(server_id="N1", version="2.15.1", headers=True, max_payload=1 << 20, connect_urls=("a:1", "b:2"))
     op = encode_info(info)
     assert op.startswith(b"INFO {")
@@ -23,7 +23,7 @@ def test_an_info_comes_back_as_it_was_written() -> None:
     assert decode_info(op[5:]) == info
 
 
-def test_a_connect_comes_back_as_it_was_written_and_leaves_absent_credentials_out() -> None:
+def test_a_connect_round_trips_without_absent_credentials() -> None:
     options = ConnectOptions(verbose=False, pedantic=False, headers=True, user="u", password="p", protocol=1)
     op = encode_connect(options)
     assert b'"pass":"p"' in op

@@ -48,7 +48,7 @@ def test_an_object_is_written_without_blanks_and_in_utf_8() -> None:
     assert encode_fields({"a": [1, True], "é": "ü"}) == '{"a":[1,true],"é":"ü"}'.encode()
 
 
-def test_what_is_as_by_default_is_told_only_when_it_always_is_and_by_its_name_on_the_wire() -> None:
+def test_default_values_are_written_only_if_required_and_under_their_wire_names() -> None:
     class Login(Record):
         password: str = ""
         verbose: bool = False

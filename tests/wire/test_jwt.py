@@ -28,7 +28,7 @@ def test_claims_are_read_when_the_signature_holds() -> None:
 
 
 @pytest.mark.parametrize("decode", [decode_account, decode_operator])
-def test_a_token_is_only_what_its_kind_says(decode: object) -> None:
+def test_a_token_is_only_accepted_as_its_own_kind(decode: object) -> None:
     with pytest.raises(RemoteProtocolError):
         decode(GOOD)  # type: ignore[operator]
 

@@ -71,7 +71,7 @@ def test_an_output_buffer_gives_a_burst_back() -> None:
 
 
 @given(st.lists(st.sampled_from([b"a", b"", b"bc"]), min_size=1, max_size=5), st.binary(max_size=3))
-def test_an_empty_token_is_found_wherever_it_stands(tokens: list[bytes], around: bytes) -> None:
+def test_an_empty_token_is_found_anywhere(tokens: list[bytes], around: bytes) -> None:
     subject = b".".join(tokens)
     buffer = bytearray(around + subject + around)
     assert has_empty_token(buffer, len(around), len(around) + len(subject)) == (b"" in tokens)
@@ -130,7 +130,7 @@ def test_ends_line_sees_cr_lf_and_nothing_else(data: bytes, draw: st.DataObject)
 
 
 @given(st.lists(st.one_of(st.binary(max_size=3000), st.integers(0, 4000)), max_size=30))
-def test_what_is_written_in_parts_leaves_the_rest_in_order(steps: list[bytes | int]) -> None:
+def test_partial_writes_leave_the_rest_in_order(steps: list[bytes | int]) -> None:
     buffer, expected = OutputBuffer(), b""
     for step in steps:
         if isinstance(step, bytes):
@@ -163,5 +163,5 @@ def test_a_framed_payload_is_line_payload_and_crlf(pairs: list[tuple[bytes, byte
     assert buffer.take() == b"".join(line + payload + b"\r\n" for line, payload in pairs)
 
 
-def test_an_unset_array_has_the_size_that_was_asked_for() -> None:
+def test_an_unset_array_has_the_requested_size() -> None:
     assert [len(unset_array(size)) for size in (0, 1, 100_000)] == [0, 1, 100_000]

@@ -35,7 +35,7 @@ def test_a_signature_verifies_with_the_public_key() -> None:
         ("SAAMOKQ5DVXTZXJRQVFWTZVVZMTLRDYJ4MFRKQ7LI7YXWLMHZPHBBWPEEU", "checksum|an account"),
     ],
 )
-def test_what_is_no_seed_of_a_user_is_refused_without_quoting_it(seed: str, why: str) -> None:
+def test_anything_but_a_users_seed_is_refused_without_quoting_it(seed: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as caught:
         KeyPair(seed)
     assert not seed or seed not in str(caught.value)

@@ -27,19 +27,19 @@ lists = st.none() | st.builds(SubjectLists, allow=subjects, deny=subjects)
 
 
 @given(st.builds(Info, name=st.text(), port=st.integers(), imports=lists, exports=lists, urls=st.none() | subjects))
-def test_info_reads_as_what_was_written(info: Info) -> None:
+def test_info_round_trips(info: Info) -> None:
     op = INFO.encode(info)
     assert op.startswith(b"INFO {")
     assert op.endswith(b"} \r\n")
     assert INFO.decode(op[5:-3]) == info
 
 
-def test_info_leaves_out_what_is_as_by_default_and_calls_lists_as_the_wire_does() -> None:
+def test_info_leaves_out_defaults_and_names_lists_as_on_the_wire() -> None:
     info = Info(port=1, exports=SubjectLists(deny=("a.>",)))
     assert INFO.encode(info) == b'INFO {"port":1,"export":{"deny":["a.>"]}} \r\n'
 
 
-def test_connect_says_always_what_an_absent_field_may_not_mean() -> None:
+def test_connect_always_has_fields_whose_absence_would_mean_true() -> None:
     assert CONNECT.encode(Connect(password="x")) == b'CONNECT {"echo":false,"pass":"x"}\r\n'
 
 

@@ -12,7 +12,7 @@ from headwater.wire.receive import FREE_MINIMUM, LARGEST_READ, START_SIZE, Recei
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9000), st.integers(0, 9000)), max_size=20))
-def test_what_is_not_consumed_stays_in_front(steps: list[tuple[bytes, int]]) -> None:
+def test_unconsumed_bytes_stay_in_front(steps: list[tuple[bytes, int]]) -> None:
     buffer, expected = ReceiveBuffer(64), b""
     for arrived, consumed in steps:
         with buffer.writable(len(arrived)) as space:
@@ -59,7 +59,7 @@ def test_an_announced_op_gets_its_room_at_once_and_keeps_it() -> None:
 
 
 @pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, a new array is cleared")
-def test_what_is_only_announced_takes_no_memory() -> None:
+def test_announced_bytes_take_no_memory() -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
@@ -94,7 +94,7 @@ def test_buffers_that_share_an_array_keep_their_bytes_apart(steps: list[tuple[in
             assert bytes(other.data[: other.filled]) == rest
 
 
-def test_an_idle_buffer_of_several_holds_no_array_of_its_own() -> None:
+def test_an_idle_shared_buffer_has_no_array_of_its_own() -> None:
     shared = bytearray(1 << 16)
     buffer = ReceiveBuffer(shared=shared)
     for size in (10, 1 << 16, 100):

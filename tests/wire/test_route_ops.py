@@ -108,7 +108,7 @@ def test_recorded_conversation_is_read_to_its_last_byte(data: bytes, dialect: in
 
 
 @pytest.mark.parametrize(("data", "dialect"), [CONVERSATIONS[1], CONVERSATIONS[-1]])
-def test_conversation_cut_at_any_byte_says_the_same(data: bytes, dialect: int) -> None:
+def test_conversation_cut_at_any_byte_gives_the_same_calls(data: bytes, dialect: int) -> None:
     data = data[:2500]
     whole = calls_for([data], dialect)
     for cut in range(0, len(data), 7):
@@ -255,7 +255,7 @@ def test_sizes_behind_an_origin_are_written_for_clients() -> None:
 
 
 @pytest.mark.parametrize("line", [b"+OK\r\n", b"A+ $G\r\n", b"A- $G\r\n"])
-def test_what_is_not_for_us_is_passed_over(line: bytes) -> None:
+def test_ops_for_others_are_ignored(line: bytes) -> None:
     assert calls_for([line, b"PING\r\n"]) == [("ping",)]
 
 
@@ -279,7 +279,7 @@ def test_what_is_not_for_us_is_passed_over(line: bytes) -> None:
         (b"INFO " + b"x" * 17000, route_ops.V2, route_ops.CONTROL_LINE_TOO_LONG),
     ],
 )
-def test_breach_is_reported_once_and_nothing_after_it_is_read(data: bytes, dialect: int, violation: int) -> None:
+def test_violation_is_reported_once_and_nothing_after_it_is_parsed(data: bytes, dialect: int, violation: int) -> None:
     assert calls_for([data, b"PING\r\n"], dialect) == [("violation", violation)]
 
 
@@ -373,15 +373,15 @@ def test_ops_between_leaf_nodes_name_no_account(said: bytes, heard: Call) -> Non
         (b"SUB foo 1\r\n", route_ops.UNKNOWN_OPERATION),
     ],
 )
-def test_what_is_no_op_of_a_leaf_node_is_a_violation(said: bytes, violation: int) -> None:
+def test_anything_but_an_op_of_a_leaf_node_is_a_violation(said: bytes, violation: int) -> None:
     assert leaf_calls(said) == [("violation", violation)]
 
 
-def test_a_leaf_nodes_end_of_interest_with_a_weight_means_nothing() -> None:
+def test_a_leaf_nodes_end_of_interest_with_a_weight_is_ignored() -> None:
     assert leaf_calls(b"LS- foo q 1\r\n") == []
 
 
-def test_a_leaf_nodes_lines_and_payloads_have_bounds_of_their_own() -> None:
+def test_a_leaf_nodes_lines_and_payloads_have_their_own_limits() -> None:
     def parse(data: bytes) -> list[Call]:
         recorder = Recorder()
         RouteOpParser(recorder, b"", route_ops.LEAF, 20, 4).parse(bytearray(data), 0, len(data))

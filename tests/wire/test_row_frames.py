@@ -57,7 +57,7 @@ messages = st.tuples(
 
 
 @given(st.lists(messages, max_size=5), st.booleans())
-def test_what_is_written_is_what_the_rows_hold(rows: list[tuple[bytes, Pairs, bytes]], with_ids: bool) -> None:
+def test_the_ops_have_the_contents_of_the_rows(rows: list[tuple[bytes, Pairs, bytes]], with_ids: bool) -> None:
     subjects, maps, payloads = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     made = Rows(len(rows), text(subjects), b"", text(payloads), header_map(maps), id_prefix=b"q/" if with_ids else b"")
     read = read_ops(frames_of(made))
@@ -71,7 +71,7 @@ def test_what_is_written_is_what_the_rows_hold(rows: list[tuple[bytes, Pairs, by
         assert found == expected
 
 
-def test_ids_of_their_own_blocks_of_their_own_and_lines_for_all() -> None:
+def test_rows_have_their_own_ids_and_blocks_and_common_lines() -> None:
     blocks = text([b"NATS/1.0\r\na: b\r\n\r\n", b""])
     rows = Rows(2, None, b"s", None, blocks=blocks, ids=text([b"x", b"y"]), lines=b"Nats-Expected-Stream: S\r\n")
     first, second = read_ops(frames_of(rows, inbox=b""))
@@ -96,7 +96,7 @@ def test_a_row_without_a_subject_has_the_one_for_all() -> None:
 
 
 @pytest.mark.parametrize("subject", [b"", b"a b", b"a..b", b"a.*", b"a\r\nPUB b 0", b"a\t"])
-def test_a_subject_that_is_none_is_refused_and_nothing_is_written(subject: bytes) -> None:
+def test_an_invalid_subject_is_refused_before_anything_is_written(subject: bytes) -> None:
     output = OutputBuffer()
     frames = RowFrames(output, Rows(2, text([b"good", subject]), b"", None), b"", 100)
     size = frames.append(0)
@@ -112,7 +112,7 @@ def test_a_header_that_could_be_another_is_refused(name: str, value: str) -> Non
 
 
 @pytest.mark.parametrize("identity", [b"", b"a\nb"])
-def test_an_id_that_is_none_is_refused(identity: bytes) -> None:
+def test_an_empty_id_is_refused(identity: bytes) -> None:
     with pytest.raises(HeaderError, match="row 0"):
         frames_of(Rows(1, None, b"s", None, ids=text([identity])))
 
@@ -157,12 +157,12 @@ def test_acknowledgements_are_counted_by_row_in_any_chunks(cuts: list[int]) -> N
     assert (counter.answered_pings(), counter.answered_pings(), counter.pongs) == (1, 0, 1)
 
 
-def test_what_a_stream_is_called_does_not_make_an_acknowledgement_a_refusal() -> None:
+def test_a_streams_name_does_not_turn_an_acknowledgement_into_a_refusal() -> None:
     counter = acked(answer(b"0", b'{"stream":"error","domain":"duplicate","seq":4}'), [])
     assert (counter.count, counter.duplicates, counter.refused) == (1, [], [])
 
 
-def test_each_stream_that_acknowledges_is_known_and_nobody_else_can() -> None:
+def test_each_acknowledging_stream_is_recorded_and_other_answers_are_foreign() -> None:
     others = b'{"stream": "T", "domain": "d", "seq":2}'
     wire = answer(b"0", GOOD % 1) + answer(b"1", others) + answer(b"2", b'{"ok":true}') + answer(b"2", b"+OK")
     counter = acked(wire, [])
@@ -170,7 +170,7 @@ def test_each_stream_that_acknowledges_is_known_and_nobody_else_can() -> None:
     assert list(counter.samples.values()) == [GOOD % 1, others]
 
 
-def test_another_subscription_goes_on_with_what_is_acknowledged() -> None:
+def test_another_subscription_keeps_acknowledged_rows() -> None:
     counter = acked(answer(b"0", GOOD % 1), [])
     counter.listen(9, b"_INBOX.other.")
     wire = bytearray(answer(b"1", GOOD % 2) + b"MSG _INBOX.other.2 9 %d\r\n%b\r\n" % (len(GOOD % 3), GOOD % 3))

@@ -9,7 +9,7 @@ from headwater.wire.scan import MAX_DIGITS, PublishLine, parse_size, skip_blanks
 
 
 @given(st.binary(max_size=40))
-def test_tokens_are_what_lies_between_blanks(data: bytes) -> None:
+def test_tokens_are_separated_by_blanks(data: bytes) -> None:
     buffer, found, position = bytearray(data), [], 0
     while (position := skip_blanks(buffer, position, len(buffer))) < len(buffer):
         end = token_end(buffer, position, len(buffer))

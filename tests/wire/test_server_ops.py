@@ -160,7 +160,7 @@ token = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1
 
 
 @given(token, st.integers(0, 10**9 - 1), st.none() | token, st.binary(max_size=40), st.binary(max_size=60))
-def test_what_a_server_writes_is_what_the_handler_gets(
+def test_the_handler_gets_what_a_server_writes(
     subject: bytes, sid: int, reply: bytes | None, headers: bytes, payload: bytes
 ) -> None:
     middle = b"" if reply is None else b" " + reply
@@ -211,7 +211,7 @@ def test_what_a_server_writes_is_what_the_handler_gets(
         b"PUB a 0\r\n\r\n",
     ],
 )
-def test_what_is_no_server_op_is_a_violation_that_quotes_it(line: bytes) -> None:
+def test_anything_but_a_server_op_is_a_violation_that_quotes_it(line: bytes) -> None:
     calls = parse(b"PING\r\n" + line + b"PING\r\n")
     assert [call[0] for call in calls] == ["ping", "violation"]
     quoted = calls[1][2]
@@ -225,7 +225,7 @@ def test_a_violation_quotes_no_more_than_64_bytes() -> None:
     assert "an unknown op" in str(message)
 
 
-def test_a_broken_parser_takes_everything_and_does_nothing() -> None:
+def test_a_broken_parser_consumes_and_ignores_everything() -> None:
     recorder = Recorder()
     parser = ServerOpParser(recorder)
     assert parser.parse(bytearray(b"NO\r\nPING\r\n"), 0, 10) == 10
@@ -249,7 +249,7 @@ def test_the_parser_says_how_many_bytes_the_incomplete_op_needs() -> None:
     assert parser.wanted == 16 + 100_000 + 2
 
 
-def test_parsing_starts_and_stops_where_it_is_told() -> None:
+def test_parsing_starts_and_stops_at_the_given_positions() -> None:
     recorder = Recorder()
     buffer = bytearray(b"garbagePING\r\nMSG a 1 2\r\nhi\r\nPONG\r\n")
     assert ServerOpParser(recorder).parse(buffer, 7, 28) == 28

@@ -61,7 +61,7 @@ def enter(server: Running, key: Key, account: Key) -> RawLink:
 
 
 @pytest.mark.interop
-def test_what_the_accounts_share_goes_across(server: Running) -> None:
+def test_shared_subjects_cross_accounts(server: Running) -> None:
     with enter(server, USER_A, CHAIN.a) as a, enter(server, USER_B, CHAIN.b) as b:
         a.say(b"SUB req 1\r\nSUB new.* 2\r\n")
         b.say(b"SUB here.* 1\r\nSUB in.* 2\r\nSUB closed 3\r\nSUB never.exported 4\r\n")
@@ -79,7 +79,7 @@ def test_what_the_accounts_share_goes_across(server: Running) -> None:
 
 
 @pytest.mark.interop
-def test_a_sampled_traceparent_is_reported_where_the_jwt_says(server: Running) -> None:
+def test_a_sampled_traceparent_is_reported_to_the_destination_in_the_jwt(server: Running) -> None:
     with enter(server, USER_A, CHAIN.a) as a, enter(server, USER_A, CHAIN.a) as watcher:
         watcher.say(b"SUB traces 1\r\n")
         watcher.settle()
@@ -87,7 +87,7 @@ def test_a_sampled_traceparent_is_reported_where_the_jwt_says(server: Running) -
         assert hear_report(watcher).events == [f"in client acc={CHAIN.a.public} subj=nobody"]
 
 
-def test_a_trace_without_a_destination_is_none() -> None:
+def test_a_trace_without_a_destination_is_off() -> None:
     assert trace_of(AccountBody()) == trace_of(AccountBody(trace=TraceClaims(dest="a.*"))) == ("", 100)
     assert trace_of(AccountBody(trace=TraceClaims(dest="a", sampling=500))) == ("a", 100)
 

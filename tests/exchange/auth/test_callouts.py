@@ -82,7 +82,7 @@ def test_the_first_answer_counts() -> None:
     run(main())
 
 
-def test_a_broker_that_ends_drops_what_waits() -> None:
+def test_a_stopping_broker_drops_waiting_requests() -> None:
     async def main() -> None:
         desk = Desk()
         desk.listen()

@@ -18,7 +18,7 @@ from headwater.wire.handshake import ConnectOptions
 SECRET = "hunter2"
 
 
-def test_without_users_everybody_is_somebody_in_the_global_account() -> None:
+def test_without_users_every_client_is_in_the_global_account() -> None:
     gate = Gate(BrokerOptions())
     assert not gate.required
     assert gate.decide(Credentials(user="x", password="y"), 0.0) == Identity() == gate.unasked("STANDARD")
@@ -33,7 +33,7 @@ def test_a_hashed_password_is_not_checked_in_the_callers_thread() -> None:
     assert isinstance(gate.decide(Credentials(user="other", password="x"), 0.0), Refusal), "no work for a wrong name"
 
 
-def test_the_listener_of_websockets_may_have_users_of_its_own() -> None:
+def test_the_websocket_listener_may_have_its_own_users() -> None:
     users = (UserOptions(username="a", password="p"), UserOptions(username="guest", password="g"))
     options = BrokerOptions(
         authorization=AuthorizationOptions(users=users),

@@ -30,14 +30,14 @@ def test_responses_are_counted_and_timed() -> None:
     assert not publish(guard, b"r")
 
 
-def test_limits_of_zero_or_less_are_none() -> None:
+def test_limits_of_zero_or_less_mean_no_limit() -> None:
     guard, now = responder(ResponseRules(max_messages=-1, expires=-1.0))
     hear(guard, b"service", b"r")
     now[0] = 1e9
     assert all(publish(guard, b"r") for _ in range(100))
 
 
-def test_what_a_guard_remembers_is_bounded() -> None:
+def test_the_caches_of_a_guard_are_bounded() -> None:
     guard, now = responder(ResponseRules())
     for number in range(REPLIES + 10):
         hear(guard, b"s", b"r%d" % number)
@@ -52,7 +52,7 @@ def test_what_a_guard_remembers_is_bounded() -> None:
     assert len(guard._published) <= REMEMBERED
 
 
-def test_a_guard_that_has_nothing_to_filter_is_not_asked_about_deliveries() -> None:
+def test_a_guard_without_filters_does_not_watch_deliveries() -> None:
     free = Rules(Permissions(publish=SubjectRules(deny=("a",)), subscribe=SubjectRules(allow=("b",))))
     assert not Guard(free, lambda: 0.0).watches_deliveries
 

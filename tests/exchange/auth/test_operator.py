@@ -66,7 +66,7 @@ def test_a_user_may_be_bound_to_networks(networks: object, address: str, welcome
     assert isinstance(decide(address=address, src=networks), Identity) is welcome
 
 
-def test_an_unknown_zone_lets_nobody_in() -> None:
+def test_an_unknown_time_zone_refuses_the_user() -> None:
     found = decide(times=[{"start": "00:00:00", "end": "23:59:59"}], times_location="Mars/Olympus")
     assert isinstance(found, Refusal)
 
@@ -149,7 +149,7 @@ def test_a_token_holds_from_its_first_second_to_the_one_before_its_expiry() -> N
     assert welcome == [False, True, True, False]
 
 
-def test_what_has_no_effect_in_an_accounts_jwt_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_entries_without_effect_in_an_accounts_jwt_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     chain = Chain()
     token = chain.account(chain.a, trace={"dest": "traces.>", "sampling": 100})
     found = trust(chain)

@@ -22,10 +22,10 @@ def test_a_hash_is_known_by_its_form() -> None:
 
 
 @pytest.mark.parametrize("broken", ["$2a$04$short", "$2a$99$" + "a" * 53, "$2a$04$" + "ä" * 53])
-def test_a_hash_that_is_none_lets_nobody_in(broken: str) -> None:
+def test_an_invalid_hash_matches_no_password(broken: str) -> None:
     assert not is_correct(broken, SECRET)
 
 
-def test_bytes_beyond_what_bcrypt_looks_at_do_not_raise() -> None:
+def test_bytes_that_bcrypt_ignores_do_not_raise() -> None:
     stored = bcrypt.hashpw(b"x" * 72, bcrypt.gensalt(4)).decode()
     assert is_correct(stored, "x" * 80), "as with nats-server, whose bcrypt takes 72 bytes too"

@@ -49,14 +49,14 @@ def oracle(permitted: SubjectRules, subject: bytes, queue: bytes) -> bool:
 
 
 @given(publish_rules)
-def test_a_publish_is_allowed_exactly_when_the_lists_say_so(permitted: SubjectRules) -> None:
+def test_a_publish_is_allowed_exactly_when_the_lists_allow_it(permitted: SubjectRules) -> None:
     made = Rules(Permissions(publish=permitted))
     for subject in SUBJECTS:
         assert made.may_publish(subject) == oracle(permitted, subject, b"")
 
 
 @given(rules, patterns, st.sampled_from(QUEUES))
-def test_no_subscription_ever_hears_what_its_user_may_not(permitted: SubjectRules, pattern: str, queue: bytes) -> None:
+def test_no_subscription_receives_what_its_user_may_not(permitted: SubjectRules, pattern: str, queue: bytes) -> None:
     guard = Guard(Rules(Permissions(subscribe=permitted)), lambda: 0.0)
     wanted = pattern.encode()
     if not guard.may_subscribe(wanted, queue):
@@ -72,7 +72,7 @@ def test_no_subscription_ever_hears_what_its_user_may_not(permitted: SubjectRule
 
 
 @given(rules, st.sampled_from(SUBJECTS), st.sampled_from(QUEUES))
-def test_a_literal_subscription_is_taken_exactly_when_its_messages_may_be_heard(
+def test_a_literal_subscription_is_allowed_exactly_when_its_messages_are(
     permitted: SubjectRules, subject: bytes, queue: bytes
 ) -> None:
     guard = Guard(Rules(Permissions(subscribe=permitted)), lambda: 0.0)
