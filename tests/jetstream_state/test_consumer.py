@@ -189,6 +189,15 @@ def test_with_ack_policy_all_one_ack_settles_all_before_it() -> None:
     assert (made.floor_consumer, made.floor_stream) == (2, 2)
 
 
+def test_an_ack_of_all_settles_the_last_delivery_and_ignores_what_was_never_delivered() -> None:
+    made = consumer(ack_policy="all")
+    deliver(made, 1, 2, 3)
+    made.ack(4, 4)
+    assert list(made.unacked) == [1, 2, 3]
+    made.ack(3, 3)
+    assert (made.unacked, made.floor_consumer, made.floor_stream) == ({}, 3, 3)
+
+
 def test_backoff_takes_the_place_of_the_ack_wait() -> None:
     made = consumer(backoff=[10, 20], max_deliver=5)
     deliver(made, 1, now=0)
