@@ -5,13 +5,9 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import nats
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -20,51 +16,9 @@ from nats.js import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
+from support.worker_processes import children, one_client_at_each, ready, started, until_said
 
 pytestmark = pytest.mark.interop
-
-Process = subprocess.Popen[str]
-
-
-@contextmanager
-def started(*flags: str) -> Iterator[Process]:
-    command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *flags]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def ready(process: Process) -> tuple[int, list[str]]:
-    """The port, and all that was said until the server was ready."""
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if line.endswith("Server is ready\n"):
-            (address,) = [line for line in said if "Listening for client connections on 127.0.0.1:" in line]
-            return int(address.rpartition(":")[2]), said
-    raise AssertionError("".join(said))
-
-
-def children(process: int) -> list[int]:
-    """The workers, in the order in which they were started."""
-    return sorted(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
-
-
-@asynccontextmanager
-async def one_client_at_each(port: int, workers: int) -> AsyncIterator[list[Client]]:
-    """The system deals connections out by a hash of their ports, so there are as many tries as it takes."""
-    async with AsyncExitStack() as stack:
-        found: dict[str, Client] = {}
-        for _ in range(200):
-            client = await stack.enter_async_context(await nats.connect(f"nats://127.0.0.1:{port}"))
-            found.setdefault(str(client._server_info["server_id"]), client)
-            if len(found) == workers:
-                break
-        assert len(found) == workers
-        yield list(found.values())
 
 
 async def until_kept(stream: JetStreamContext) -> int:
@@ -125,17 +79,6 @@ def test_clients_of_all_workers_reach_each_other_and_a_signal_ends_all(tmp_path:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
         assert [worker for worker in workers if Path(f"/proc/{worker}").exists()] == []
-
-
-def until_said(process: Process, ending: str) -> list[str]:
-    """What is said up to a line with this ending."""
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if line.endswith(ending):
-            return said
-    raise AssertionError("".join(said))
 
 
 def test_a_worker_that_was_killed_is_replaced_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:

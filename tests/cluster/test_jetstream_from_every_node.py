@@ -1,6 +1,7 @@
 """Streams on one node of a cluster, read from every node in all the ways that nats-py has.
 
-Three real nats-servers prove the expectations; then three of ours, workers that share a port, and mixed clusters.
+Three real nats-servers prove the expectations; then three of ours, workers that share a port and the streams,
+and mixed clusters.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ PATIENCE = 10.0  # seconds for one step; it takes milliseconds
 CLUSTERS: dict[str, Callable[[Path], AbstractContextManager[StreamCluster]]] = {
     "real": three_nats_servers,
     "ours": three_of_ours,
-    "workers": workers,
+    "workers": partial(workers, more=("--spread_streams",)),
     "real-before-ours": ours_behind_real_ones,
     "ours-before-real": ours_before_real_ones,
 }

@@ -6,7 +6,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -165,9 +165,9 @@ def three_of_ours(directory: Path, protocol: Protocol = "v2") -> Iterator[Stream
 
 
 @contextmanager
-def workers(directory: Path) -> Iterator[StreamCluster]:
-    """`serve --workers 2 -js`: the first of them has the streams."""
-    flags = ["-a", "127.0.0.1", "-p", "-1", "-n", "w", "--workers", "2", "-js", "-sd", str(directory / "js")]
+def workers(directory: Path, more: Sequence[str] = ()) -> Iterator[StreamCluster]:
+    """`serve --workers 2 -js`: the first of them has the streams, or with `--spread_streams` each has some."""
+    flags = ["-a", "127.0.0.1", "-p", "-1", "-n", "w", "--workers", "2", "-js", "-sd", str(directory / "js"), *more]
     command = [sys.executable, "-m", "headwater", "serve", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -66,7 +66,10 @@ VERBS = {
     "spark-submit": Verb(
         "headwater.cli.spark_commands:submit", "Spark's spark-submit, with a Java found and Headwater on board"
     ),
-    "store": Verb("headwater.cli.store_import:main", "`store import DIR`: the streams of a nats-server that has ended"),
+    "store": Verb(
+        "headwater.cli.store_import:main",
+        "`store import DIR`: the streams of a nats-server; `store spread DIR`: of ours, over workers",
+    ),
     "stream": Verb(
         "headwater.cli.nats_streams:stream", "streams: add, edit, ls, info, view, purge, backup, restore, …"
     ),

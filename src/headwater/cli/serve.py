@@ -80,7 +80,7 @@ def _run(flags: dict[str, Value]) -> int:
     from headwater.cli.serving import Serving, run
 
     try:
-        if flags.get("workers", 1) != 1:
+        if flags.get("workers", 1) != 1 or flags.get("spread_streams"):
             from headwater.cli.workers import Workers
 
             gc.enable()

@@ -41,6 +41,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _text("client_advertise", "client_advertise", "host:port", "what clients are told to connect to"),
         _text("ports_file_dir", "ports_file_dir", "dir", "directory that gets a file with the ports"),
         _number("workers", "workers", "number", "processes that share the port for clients (1); not in nats-server"),
+        _switch("spread_streams", "spread_streams", "with --workers: streams on every worker; not in nats-server"),
         _number("max_payload", "max_payload", "bytes", "bytes of one message (1048576); not in nats-server"),
     ),
     "Logging": (

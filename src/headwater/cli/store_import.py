@@ -57,9 +57,13 @@ class Outcome(NamedTuple):
 
 
 def main(argv: list[str]) -> int:
-    """The verb `store`."""
+    """The verb `store`; `spread` is in store_spread.py."""
+    if argv[:1] == ["spread"]:
+        from headwater.cli.store_spread import main as spread
+
+        return spread(argv[1:])
     parser = argparse.ArgumentParser(prog="headwater store", description="Bring the streams of a nats-server over.")
-    parser.add_argument("what", choices=["import"])
+    parser.add_argument("what", choices=["import", "spread"], help="`store spread -h` is about the other one")
     parser.add_argument("directory", type=Path, help="the store_dir of a nats-server that has ended")
     parser.add_argument("--store-dir", type=Path, help="the store directory of Headwater that gets them")
     parser.add_argument("--check", action="store_true", help="only say what would come over")

@@ -36,14 +36,19 @@ from headwater.cli.serve_setup import configure, reopen_log
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.worker_options import WorkerOptions
+from headwater.jetstream_workers.line import ALL
 from headwater.monitoring.board import Board
+from headwater.monitoring.whole import PageAnswers
 from headwater.monitoring.workers import Figures, Seats
 from headwater.net.tcp import reserve
 from headwater.server.config.draft import ServerConfig
 from headwater.server.service_manager import READY, STOPPING, notify
 
 if TYPE_CHECKING:
+    from headwater.cluster.service import Cluster
     from headwater.iggy.face import IggyOptions
+    from headwater.jetstream_workers.usage import Usage
     from headwater.monitoring.server import Monitoring
 
 logger = logging.getLogger("headwater")
@@ -74,6 +79,7 @@ class Shape(msgspec.Struct, frozen=True):
     websocket_port: int
     name: str
     password: str
+    spread: bool
 
     def config(self, whole: ServerConfig, number: int, place: "Place") -> ServerConfig:
         """That of worker `number`, from 1."""
@@ -93,7 +99,8 @@ class Shape(msgspec.Struct, frozen=True):
             port=self.port,
             reuse_port=True,
             server_name=name,
-            jetstream=broker.jetstream and first,
+            jetstream=broker.jetstream and (first or self.spread),
+            worker=WorkerOptions(number=number, count=self.count, spread=self.spread),
             websocket=websocket,
             cluster=cluster,
         )
@@ -121,6 +128,7 @@ class Worker(Serving):
         reports: int,
         lifeline: int,
         board: "Board",
+        usage: "Usage | None" = None,
     ) -> None:
         super().__init__(config, again, config_file, iggy)
         self._reports = reports
@@ -128,6 +136,7 @@ class Worker(Serving):
         self._others = again.place.others
         self._number = again.number
         self._board = board
+        self.broker.stream_services.usage = usage
         self._figures: asyncio.Task[None] | None = None
 
     def _greet(self) -> None:
@@ -142,6 +151,7 @@ class Worker(Serving):
     def _make_monitoring(self) -> "Monitoring":
         made = super()._make_monitoring()
         made.view.workers = self._board
+        made.view.line = self.broker.stream_services.line
         return made
 
     async def run(self) -> None:
@@ -163,11 +173,13 @@ class Worker(Serving):
             raise AssertionError("a worker was started without its cluster")
         if self.broker.sessions is not None:
             Seats(self.broker.sessions, self._board, self._number)
+        if self.broker.stream_services.line is not None:
+            self.broker.stream_services.line.attach(ALL, PageAnswers(self.broker.observe()))
         self._figures = asyncio.create_task(Figures(self.broker.observe()).keep(self._board, self._number))
         monitor = f"{self.monitoring.scheme} monitor on {self.monitoring.address}" if self.monitoring else ""
         ports = {kind: urls for kind, urls in self._ports().items() if kind != "cluster"}
         send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports))
-        meshed = asyncio.ensure_future(cluster.wait_for_peers(self._others))
+        meshed = asyncio.ensure_future(self._together(cluster))
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait({meshed, stopped}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         if meshed.done():
@@ -177,6 +189,13 @@ class Worker(Serving):
         for task in (meshed, stopped):
             task.cancel()
         await asyncio.gather(meshed, stopped, return_exceptions=True)
+
+    async def _together(self, cluster: "Cluster") -> None:
+        """Until the other workers that run are known, and answer questions."""
+        await cluster.wait_for_peers(self._others)
+        line = self.broker.stream_services.line
+        if line is not None:
+            await line.until_answered(self._others)
 
 
 class Again:
@@ -199,6 +218,9 @@ class Workers:
         count = int(flags.get("workers", 1))
         if not 1 <= count <= MOST_WORKERS:
             raise ConfigError(f"there cannot be {count} workers", value=count, limit=f"1 to {MOST_WORKERS}")
+        spread = bool(flags.get("spread_streams"))
+        if spread and (count == 1 or not config.broker.jetstream):
+            raise ConfigError("streams can be spread over workers only", hint="--workers 2 -js --spread_streams")
         if config.broker.cluster is not None:
             raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
         if config.broker.leafnodes is not None:
@@ -216,15 +238,24 @@ class Workers:
             self._held.append(reserve(broker.websocket.host or broker.host, broker.websocket.port))
         ports = [int(held.getsockname()[1]) for held in self._held]
         token = secrets.token_hex(8)
-        self._shape = Shape(count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32))
+        self._shape = Shape(count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32), spread)
         self._running: dict[int, int] = {}  # process id -> number
         self._reports: dict[int, IO[bytes]] = {}  # by number
         self._routes: dict[int, int] = {}  # number -> its port for routes
         self._ends: dict[int, list[float]] = {}  # number -> when it ended by itself, seconds
         self._lifeline = os.pipe()
         self._board = Board(count)
+        self._usage = self._prepare_store(count) if self._shape.spread and broker.jetstream else None
         self._stopping = False
         self._failed = False
+
+    def _prepare_store(self, count: int) -> "Usage":
+        from headwater.jetstream_workers.folders import prepare_store
+        from headwater.jetstream_workers.usage import Usage
+        from headwater.streams.files import OsFiles
+
+        prepare_store(OsFiles(), str(self._config.broker.store_dir), count)
+        return Usage(count)
 
     def run(self) -> int:
         """Start all, and wait until all have ended; returns the exit status."""
@@ -308,7 +339,8 @@ class Workers:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 iggy = self._iggy if number == 1 else None
                 config_file = str(self._flags.get("config", ""))
-                run(runner, Worker(config, again, config_file, iggy, reports, self._lifeline[0], self._board))
+                shared = self._lifeline[0], self._board, self._usage
+                run(runner, Worker(config, again, config_file, iggy, reports, *shared))
         except HeadwaterError as error:
             send_report(reports, Report(failed=str(error)))
             return 1
@@ -382,6 +414,8 @@ class Workers:
         for reports in self._reports.values():
             reports.close()
         self._board.close()
+        if self._usage is not None:
+            self._usage.close()
         for held in self._held:
             held.close()
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
+    from headwater.exchange.worker_options import WorkerOptions
 
 SyncPolicy = Literal["always", "interval", "never"]
 
@@ -77,6 +78,7 @@ class BrokerOptions(Record):
 
     jetstream: bool = False
     store_dir: "str | Path" = "headwater-data"
+    worker: "WorkerOptions | None" = None  # one of several processes that are one server
     sync: SyncPolicy = "always"
     jetstream_domain: str = ""
     default_js_domain: Mapping[str, str] = MappingProxyType({})  # for accounts without streams, by name
@@ -113,6 +115,17 @@ class BrokerOptions(Record):
                     f'default_js_domain contains account name "{account}", with enabled JetStream', value=account
                 )
             _check_domain(domain)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether this broker has some of the streams of several workers."""
+        return self.worker is not None and self.worker.spread
+
+    @property
+    def streams_dir(self) -> str:
+        """Where this broker's streams are: the store directory, or the folder of one worker in it."""
+        directory = str(self.store_dir)
+        return f"{directory}/workers/{self.worker.number}" if self.worker and self.worker.spread else directory
 
     def _check_leafnodes(self, leafnodes: "LeafOptions") -> None:
         if self.cluster is not None and self.cluster.protocol != "v2":

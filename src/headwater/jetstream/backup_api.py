@@ -31,7 +31,6 @@ from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.stream_rules import checked
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_request, is_empty_request
-from headwater.jetstream_room.whole import Elsewhere
 from headwater.jetstream_state.store import ConsumerRecord, StreamRecord
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.model.timestamps import format_time
@@ -40,6 +39,7 @@ from headwater.streams.files import File
 if TYPE_CHECKING:
     from headwater.jetstream_backup.building import ArchiveFile
     from headwater.jetstream_documents.backups import ArchivedConsumer, SnapshotAnswer
+    from headwater.jetstream_room.whole import Elsewhere
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ class BackupApi:
         except JetStreamError as error:
             raise api_error("restore_failed", reason=f'consumer "{name}": {error.description}') from error
 
-    def _check_room(self, config: StreamConfig, size: int, elsewhere: Elsewhere) -> None:
+    def _check_room(self, config: StreamConfig, size: int, elsewhere: "Elsewhere") -> None:
         """Check that the account may store this many more bytes. Raises JetStreamError."""
         in_memory = config.storage == "memory"
         limits = self._registry.settings.limits

@@ -15,10 +15,10 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from headwater.exchange.request_info import without_request_info
-from headwater.jetstream.republish import Republisher
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_sources.republish import Republisher
 from headwater.jetstream_state.atomic_batch import BatchSoFar
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition, sourced

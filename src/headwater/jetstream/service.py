@@ -66,7 +66,6 @@ from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
-from headwater.jetstream_room.whole import Others
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup
@@ -79,6 +78,7 @@ from headwater.version import API_LEVEL
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.jetstream_room.whole import Others
     from headwater.message_tracing.message_trace import MessageTrace
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class JetStream:
         default_max_consumers: int = DEFAULT_MAX_CONSUMERS,
         caps: ServerCaps | None = None,
         server_limits: ServerLimits = ServerLimits(),  # noqa: B008  (a constant)
-        others: Others | None = None,
+        others: "Others | None" = None,
     ) -> None:
         if sync not in get_args(SyncPolicy):
             policies = get_args(SyncPolicy)

@@ -5,6 +5,7 @@ Handlers that access the disk are coroutines; `service.py` runs one request at a
 """
 
 from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -39,7 +40,6 @@ from headwater.jetstream_documents.source_rules import check_origins
 from headwater.jetstream_documents.stream_rules import check_alone, checked, consumer_limits_of, same, updated
 from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
-from headwater.jetstream_room.whole import NOTHING, Elsewhere, overlap
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
@@ -47,6 +47,9 @@ from headwater.jetstream_timing import looking
 from headwater.model.subject import is_literal, patterns_overlap
 from headwater.model.timestamps import format_time, parse_time
 from headwater.streams.log import StoredRecord
+
+if TYPE_CHECKING:
+    from headwater.jetstream_room.whole import Elsewhere
 
 NAMES_PAGE = 1024
 LIST_PAGE = 256
@@ -251,7 +254,7 @@ class StreamApi:
 
     # ── inside ──
 
-    def check_new(self, config: StreamConfig, elsewhere: Elsewhere = NOTHING) -> None:
+    def check_new(self, config: StreamConfig, elsewhere: "Elsewhere") -> None:
         """Check that the account may have one more stream with this configuration. Raises JetStreamError."""
         check_origins(config, self._finder(elsewhere))
         check_alone(config)
@@ -259,7 +262,7 @@ class StreamApi:
         self._registry.check_not_put_aside(config.name)
         self._check_count(elsewhere)
 
-    def _check_count(self, elsewhere: Elsewhere) -> None:
+    def _check_count(self, elsewhere: "Elsewhere") -> None:
         if 0 <= self._registry.settings.limits.max_streams <= len(self._registry.streams) + elsewhere.streams:
             raise api_error("maximum_streams")
 
@@ -278,19 +281,21 @@ class StreamApi:
             did_create=did_create,
         )
 
-    def _finder(self, elsewhere: Elsewhere) -> Callable[[str], StreamConfig | None]:
+    def _finder(self, elsewhere: "Elsewhere") -> Callable[[str], StreamConfig | None]:
         def find(name: str) -> StreamConfig | None:
             stream = self._registry.streams.get(name)
             return stream.config if stream is not None else elsewhere.find(name)
 
         return find
 
-    def check_overlap(self, config: StreamConfig, elsewhere: Elsewhere = NOTHING) -> None:
+    def check_overlap(self, config: StreamConfig, elsewhere: "Elsewhere") -> None:
         """Raises JetStreamError 10065 if another stream captures one of its subjects."""
+        from headwater.jetstream_room.whole import overlap
+
         if elsewhere.overlaps or overlap(config, (other.config for other in self._registry.streams.values())):
             raise api_error("subjects_overlap")
 
-    def _check_room(self, config: StreamConfig, old: Stream | None, elsewhere: Elsewhere = NOTHING) -> None:
+    def _check_room(self, config: StreamConfig, old: Stream | None, elsewhere: "Elsewhere") -> None:
         """Check the limits on `max_bytes` and reserved storage, of the account and of the server."""
         limits, streams = self._registry.settings.limits, self._registry.streams.values()
         in_memory = config.storage == "memory"

@@ -27,7 +27,6 @@ from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_room.server_caps import ServerCaps
-from headwater.jetstream_room.whole import NOTHING, Elsewhere, Others
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.store import (
@@ -48,6 +47,7 @@ from headwater.streams.options import LogOptions
 
 if TYPE_CHECKING:
     from headwater.jetstream_backup.building import ArchiveFile
+    from headwater.jetstream_room.whole import Elsewhere, Others
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class StreamSettings(NamedTuple):
     domain: Domain
     caps: ServerCaps | None = None
     server: ServerLimits = ServerLimits()
-    others: Others | None = None
+    others: "Others | None" = None
 
     @property
     def max_ack_pending(self) -> int:
@@ -286,8 +286,12 @@ class StreamRegistry:
         for other in self.streams.values():
             other.copying.on_stream_made(name)
 
-    def claimed(self, config: StreamConfig, old: StreamConfig | None = None) -> AbstractAsyncContextManager[Elsewhere]:
+    def claimed(
+        self, config: StreamConfig, old: StreamConfig | None = None
+    ) -> "AbstractAsyncContextManager[Elsewhere]":
         """What the other workers have of the account, while a stream is created or changed: see `Others.claim`."""
+        from headwater.jetstream_room.whole import NOTHING  # here: a start without new streams needs it not
+
         others = self.settings.others
         return nullcontext(NOTHING) if others is None else others.claim(config, old)
 
@@ -366,14 +370,11 @@ class StreamRegistry:
         if limit >= 0:
 
             def has_room(size: int) -> bool:
-                return self.weight(storage) + size <= limit
+                here = sum(one.weight for one in self.streams.values() if one.config.storage == storage)
+                others = self.settings.others
+                return here + size <= limit if others is None else others.has_room(storage, here, size, limit)
 
             stream.limit_room(has_room)
-
-    def weight(self, storage: str) -> int:
-        """The bytes of the account's streams of this storage, those at other workers included."""
-        here = sum(one.weight for one in self.streams.values() if one.config.storage == storage)
-        return here if self.settings.others is None else self.settings.others.weigh(storage, here)
 
     async def show(self, view: ViewStream) -> None:
         """Add a stream that another face writes, together with its stored durable consumers. Clients find it once these are

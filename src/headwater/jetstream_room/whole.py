@@ -66,8 +66,8 @@ class Others(Protocol):
         """A stream was created here: the copies of it at other workers can start."""
         ...
 
-    def weigh(self, storage: str, here: int) -> int:
-        """The bytes of the account's streams of this storage at all workers; `here`: those of this one."""
+    def has_room(self, storage: str, here: int, size: int, limit: int) -> bool:
+        """Whether the account may store `size` more bytes at this worker, whose streams hold `here` bytes by now."""
         ...
 
 

@@ -35,6 +35,7 @@ from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 if TYPE_CHECKING:
     from headwater.exchange.listener_options import MonitoringOptions
     from headwater.exchange.session import Session
+    from headwater.jetstream_workers.line import Line
     from headwater.monitoring.http import Response
     from headwater.monitoring.parameters import Parameters
 
@@ -152,6 +153,9 @@ class Monitoring:
         from headwater.monitoring.http import TEXT, Response
 
         inside = path.removeprefix(self._base) if path.startswith(self._base) else ""
+        if inside in ("/jsz", "/connz", "/healthz") and self.view.line is not None:
+            self._count(inside)
+            return self._whole(self.view.line, inside, parameters)
         if inside in PAGES:
             self._count(inside)
             return begun(self._page(inside, parameters))
@@ -183,6 +187,18 @@ class Monitoring:
         pieces = yield from encoded_pieces(document, dump)
         return Response(pieces[0], status, more=pieces[1:])
 
+    async def _whole(self, line: "Line", path: str, parameters: "Parameters") -> "Response":
+        """A page about all workers."""
+        from headwater.monitoring.http import TEXT, Response
+        from headwater.monitoring.whole import whole_page
+
+        status, document = await whole_page(self.view, line, path, parameters)
+        if isinstance(document, str):
+            return Response(document.encode(), status, TEXT)
+        dump = msgspec.json.encode if path == "/healthz" else _pretty
+        pieces = await in_turns(encoded_pieces(document, dump))
+        return Response(pieces[0], status, more=pieces[1:])
+
     def _count(self, path: str) -> None:
         self.view.requests[path] = self.view.requests.get(path, 0) + 1
 
@@ -210,6 +226,12 @@ class Monitoring:
         await asyncio.get_running_loop().run_in_executor(None, _import, "prometheus_client")
         metrics = import_module("headwater.monitoring.metrics")
         gauges = await in_turns(metrics.gather(self.view, prefix, detailed=detailed))
+        if self.view.line is not None:
+            from headwater.monitoring.whole import add_others
+
+            missing = await add_others(gauges, self.view.line, prefix, detailed=detailed)
+            if missing:
+                return Response(missing.encode(), 503, TEXT)
         return Response(await in_turns(metrics.render(gauges)), 200, metrics.CONTENT_TYPE)
 
     def _index(self) -> "Response":

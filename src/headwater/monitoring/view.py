@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headwater.exchange.sessions import Sessions
     from headwater.iggy.service import Service as IggyService
     from headwater.jetstream.service import JetStream
+    from headwater.jetstream_workers.line import Line
     from headwater.leaf.service import LeafNodes
     from headwater.monitoring.board import Board
     from headwater.monitoring.history import History
@@ -90,6 +91,7 @@ class View:
         self.requests: dict[str, int] = {}  # by path
         self.history: History | None = None  # kept by the listener
         self.workers: Board | None = None  # of `serve --workers`
+        self.line: Line | None = None  # to the other workers
         self._cpu = (0.0, 0.0)  # processor and wall seconds at the last request for them
 
     def sessions(self) -> "list[Session]":

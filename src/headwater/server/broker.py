@@ -111,7 +111,7 @@ class Broker:
         self.cluster: Cluster | None = None
         self.leafnodes: LeafNodes | None = None
         self.journal = Journal(time.time_ns, time.monotonic)  # events that an operator should see
-        self._streams = StreamServices(options, self.journal)
+        self.stream_services = StreamServices(options, self.journal)
         self.system_account = options.system_account
         self.system: SystemAccount | None = None
         self.view: View | None = None  # created when monitoring starts
@@ -151,7 +151,7 @@ class Broker:
     @property
     def jetstreams(self) -> "dict[str, JetStream]":
         """The JetStream services by account."""
-        return self._streams.services
+        return self.stream_services.services
 
     @property
     def iggy_service(self) -> "IggyService | None":
@@ -199,7 +199,7 @@ class Broker:
         if resolver is not None and gate.trust is not None:
             self.system.serve_claims(resolver, gate.trust)
         try:
-            await self._streams.start_all(accounts, gate.system_account)
+            await self.stream_services.start_all(accounts, gate.system_account)
             self._bind(options, sessions)
             if options.cluster is not None:
                 await self._start_cluster(options.cluster, accounts, sessions)
@@ -208,11 +208,12 @@ class Broker:
             if self._iggy_options is not None:
                 from headwater.server.faces.iggy import IggyFace
 
-                iggy = IggyFace(self._iggy_options, options, self.jetstreams, self.journal)
+                seen = self.jetstreams if not options.is_spread else {}  # a worker has some of the streams only
+                iggy = IggyFace(self._iggy_options, options, seen, self.journal)
                 await iggy.start()
                 for finding in iggy.iggy.service.findings:
-                    self._streams.note_finding("", finding)
-                iggy.iggy.service.on_finding = partial(self._streams.note_finding, "")
+                    self.stream_services.note_finding("", finding)
+                iggy.iggy.service.on_finding = partial(self.stream_services.note_finding, "")
                 self._iggy = iggy
         except BaseException:
             await self.stop()
@@ -290,8 +291,8 @@ class Broker:
         if self._iggy is not None:
             await self._iggy.stop()
             self._iggy = None
-        self._streams.cancel_starts()
-        await self._streams.stop()
+        self.stream_services.cancel_starts()
+        await self.stream_services.stop()
         if self.cluster is not None:
             await self.cluster.withdraw()
         if self.leafnodes is not None:
@@ -359,7 +360,7 @@ class Broker:
         if self.sessions is None or self.accounts is None:
             raise LocalProtocolError("the broker is not started")
         left = self.sessions.reload(options)
-        self.options = self._streams.options = options
+        self.options = self.stream_services.options = options
         if options.operator is None:
             self._take_accounts(self.accounts, self.sessions, options.accounts)
         self._mappings_changed(self.accounts, self.sessions)
@@ -374,9 +375,9 @@ class Broker:
             if self.cluster is not None:
                 account.cluster_name = self.cluster.name
                 self.cluster.add_account(account)
-            served = self._streams.add(account, accounts, self.system_account)
+            served = self.stream_services.add(account, accounts, self.system_account)
             if not served and self.cluster is not None:
-                self._streams.pass_on_domain([account])
+                self.stream_services.pass_on_domain([account])
 
     def _describe(self, account: Account, sessions: Sessions) -> None:
         """Set the data about this server that an account passes on."""
@@ -417,7 +418,7 @@ class Broker:
         self._take_accounts(accounts, sessions, trust.options())
         self._mappings_changed(accounts, sessions)
         if name in trust.tokens:
-            self._streams.limits_changed(accounts[name], accounts, self.system_account)
+            self.stream_services.limits_changed(accounts[name], accounts, self.system_account)
         sessions.judge_again(name)
 
     def observe(self) -> "View":
@@ -535,7 +536,7 @@ class Broker:
             account.cluster_name = self.cluster.name
         if not options.jetstream:
             accounts.ask_jetstream()
-            self._streams.pass_on_domain(accounts)
+            self.stream_services.pass_on_domain(accounts)
         await self.cluster.start()
 
     def _advertised(self, cluster: "ClusterOptions") -> tuple[tuple[str, ...], tuple[str, ...]]:

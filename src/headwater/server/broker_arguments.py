@@ -18,6 +18,7 @@ from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.exchange.options import BrokerOptions, SyncPolicy
+from headwater.exchange.worker_options import WorkerOptions
 from headwater.iggy.face import IggyOptions
 from headwater.model.stream_limits import ServerLimits
 from headwater.net.limits import Limits
@@ -56,6 +57,7 @@ class BrokerArguments(TypedDict, total=False):
     lame_duck_duration: float
     lame_duck_grace_period: float
     jetstream: bool
+    worker: WorkerOptions | None
     sync: SyncPolicy
     jetstream_domain: str
     default_js_domain: Mapping[str, str]

@@ -1,12 +1,16 @@
 """The JetStream services of one broker, one for each account that may have streams; the others are answered with errors.
 
-an account with streams      ─▶ a JetStream service on its folder of the store
-an account without any       ─▶ refusals (without_streams.py)
-a broker without any         ─▶ requests under the domain go to the peers that have streams
+    an account with streams      ─▶ a JetStream service on its folder of the store
+    an account without any       ─▶ refusals (without_streams.py)
+    a broker without any         ─▶ requests under the domain go to the peers that have streams
+    one of several workers       ─▶ `shares`: what it and the others ask each other (headwater.jetstream_workers)
+
+The broker's shell starts and stops them; who may have streams is decided here.
 """
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Iterable
 from functools import partial
@@ -21,6 +25,9 @@ from headwater.net.journal import Journal
 if TYPE_CHECKING:
     from headwater.errors import JetStreamError
     from headwater.jetstream.service import JetStream
+    from headwater.jetstream_workers.line import Line
+    from headwater.jetstream_workers.shares import Shares
+    from headwater.jetstream_workers.usage import Usage
     from headwater.server.without_streams import NotEnabled
     from headwater.streams.finding import Finding
 
@@ -28,20 +35,35 @@ logger = logging.getLogger("headwater.server.broker")
 
 
 class StreamServices:
-    """`services`: by account, from when they can be used. `options` are the broker's, and change with a reload."""
+    """`services`: by account, from when they can be used. `options` are the broker's, and change with a reload. `usage`: the
+    memory that a worker shares with the others."""
 
     def __init__(self, options: BrokerOptions, journal: Journal) -> None:
         self.options = options
         self.services: dict[str, JetStream] = {}
+        self.usage: Usage | None = None
+        self.line: Line | None = None
+        self.shares: Shares | None = None
         self._journal = journal
         self._refusing: list[NotEnabled] = []
         self._starting: set[asyncio.Task[None]] = set()
 
     async def start_all(self, accounts: Accounts, system_account: str) -> None:
         """Recover the streams of every account. Raises EnvironmentProblem when the store cannot be used."""
+        worker = self.options.worker
+        if worker is not None:
+            from headwater.jetstream_workers.line import Line
+
+            self.line = Line(accounts[system_account].router, worker.number, worker.count)
+            self.line.start()
         if not self.options.jetstream:
             return
         self._check_store()
+        if self.line is not None and self.options.is_spread:
+            from headwater.jetstream_workers.shares import Shares
+
+            self.shares = Shares(self.line, self.usage)
+            self.shares.start()
         for account in accounts:
             if self.has_streams(account, accounts):
                 await self._start(account, accounts[system_account])
@@ -62,6 +84,12 @@ class StreamServices:
         for refusing in self._refusing:
             refusing.stop()
         self._refusing.clear()
+        if self.shares is not None:
+            self.shares.stop()
+            self.shares = None
+        if self.line is not None:
+            self.line.stop()
+            self.line = None
 
     def has_streams(self, account: Account, accounts: Accounts) -> bool:
         """As in nats-server: the global account while it is the only one, else the accounts that configure JetStream."""
@@ -115,7 +143,12 @@ class StreamServices:
         from headwater.jetstream_state.foreign_store import refuse_foreign_store
         from headwater.streams.files import OsFiles
 
-        refuse_foreign_store(OsFiles(), str(self.options.store_dir))
+        directory, worker = str(self.options.store_dir), self.options.worker
+        refuse_foreign_store(OsFiles(), directory)
+        if self.options.is_spread or os.path.isdir(f"{directory}/workers"):
+            from headwater.jetstream_workers.folders import check_store
+
+            check_store(OsFiles(), directory, worker.count if worker is not None and worker.spread else 1)
 
     async def _start(self, account: Account, system_account: Account) -> None:
         from headwater.jetstream.domain import Domain
@@ -123,27 +156,37 @@ class StreamServices:
         from headwater.jetstream_room.account_limits import storage_limits
         from headwater.jetstream_room.server_caps import ServerCaps, caps_of
 
-        options, services = self.options, self.services
+        options, services, shares = self.options, self.services, self.shares
         system = None if account.is_system else system_account.router
         caps = next((each.caps for each in services.values()), None) or ServerCaps(
             caps_of(options.jetstream_limits, str(options.store_dir)),
             lambda: [one for each in services.values() for one in each.streams.values()],
+            shares.elsewhere if shares is not None else lambda storage: 0,
         )
         own = account.options.jetstream if account.options is not None else None
+        limits = storage_limits(own or options.jetstream_limits)
+        share = shares.share(account, limits) if shares is not None else None
         service = JetStream(
             account.router,
-            store_directory(str(options.store_dir), account.name),
+            store_directory(options.streams_dir, account.name),
             clock_ns=time.time_ns,
             ticks_ns=time.monotonic_ns,
             sync=options.sync,
-            limits=storage_limits(own or options.jetstream_limits),
+            limits=limits,
             server_name=account.server_name,
             domain=Domain(options.jetstream_domain, account.name, options.scoped_acks, system),
             default_max_consumers=options.default_max_consumers,
             server_limits=options.stream_limits,
             caps=caps,
+            others=share,
         )
         await service.start()
+        if shares is not None and share is not None:
+            try:
+                shares.serve(account, share, service)
+            except BaseException:
+                await service.stop()
+                raise
         caps.start()
         for finding in service.findings():
             self.note_finding(account.name, finding)
@@ -153,7 +196,7 @@ class StreamServices:
     def _report_unserved(self) -> None:
         from headwater.server.unserved_streams import unserved_streams
 
-        for account, streams, folder in unserved_streams(str(self.options.store_dir), self.services):
+        for account, streams, folder in unserved_streams(self.options.streams_dir, self.services):
             self._journal.note("streams_unserved", account=account, streams=streams, folder=folder)
 
     def _start_later(self, account: Account, system_account: Account) -> None:

@@ -6,6 +6,7 @@
 Both directions are those of the global account; without JetStream there, Iggy has its own topics only. Its data is in the
 folder `iggy` of the store directory. Where its options leave the sync policy or the certificate open, the broker's hold.
 
+Where the streams are spread over workers, Iggy has its own topics at the first one, and neither face shows the other's.
 Nothing here is imported by a broker that has no Iggy.
 """
 
@@ -65,6 +66,7 @@ class IggyFace:
             self.iggy.service.note = journal.note
         self._running = AsyncExitStack()
         self._expects_streams = broker.jetstream
+        self._is_worker = broker.is_spread
 
     async def start(self) -> None:
         """Recover what is stored, listen, and show the topics as streams."""
@@ -73,6 +75,8 @@ class IggyFace:
             jetstream = self._jetstreams.get(GLOBAL_ACCOUNT)
             if jetstream is not None:
                 await self._running.enter_async_context(TopicStreams(self.iggy.service, jetstream))
+            elif self._is_worker:
+                logger.warning("Iggy shows no JetStream streams, nor they its topics: they are spread over workers")
             elif self._expects_streams:
                 logger.warning("Iggy shows no JetStream streams: the global account has none where accounts are set up")
         except BaseException:

@@ -76,7 +76,7 @@ class Purging:
 
     async def _remove_files(self, name: str) -> None:
         """Remove what is on disk of an account that has no streams here: these files are not open."""
-        directory = Path(store_directory(str(self._broker.options.store_dir), name))
+        directory = Path(store_directory(self._broker.options.streams_dir, name))
         known = await asyncio.to_thread(directory.is_dir)
         if known:
             await asyncio.to_thread(shutil.rmtree, directory)

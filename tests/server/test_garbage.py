@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.cli.garbage import FROZEN_AT_ONCE, GarbagePolicy
+from headwater.server.garbage import FROZEN_AT_ONCE, GarbagePolicy
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,160 @@
+"""The folders of a store directory whose streams are on several workers, and what says for how many it was made.
+
+    <store_dir>/workers/spread.a .b          the document: for how many workers, and whether a move is under way
+    <store_dir>/workers/<k>/streams/…        as the store directory of a broker: the streams of worker k
+    <store_dir>/workers/<k>/accounts/…
+    <store_dir>/streams/…  accounts/…        those of a single broker; not both
+
+A start for another number of workers, or for one broker, is refused: `headwater store spread DIR --workers N` moves the
+streams. So no stream is hidden because it lies in another place. Blocking.
+"""
+
+import re
+
+import msgspec
+
+from headwater.errors import EnvironmentProblem
+from headwater.exchange.access_options import GLOBAL_ACCOUNT
+from headwater.exchange.account import Account
+from headwater.jetstream_workers.placement import owner_of
+from headwater.streams import meta
+from headwater.streams.files import Files
+
+WORKERS = "workers"
+STREAM = re.compile(r"^[A-Za-z0-9_-]*-[0-9a-f]{16}$")  # the folder of a stream: see jetstream_state/store.py
+COMMAND = "headwater store spread"
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """For how many workers a store was made; 1: for one broker. `moving`: a move was begun, and did not end."""
+
+    workers: int
+    moving: bool = False
+
+
+def folder_of(account: Account) -> str:
+    """The folder of an account; empty for the global account."""
+    return "" if account.name == GLOBAL_ACCOUNT else account.directory
+
+
+def document_path(directory: str) -> str:
+    """The path of the document."""
+    return f"{directory}/{WORKERS}/spread"
+
+
+def part_of(directory: str, worker: int) -> str:
+    """The folder of a worker."""
+    return f"{directory}/{WORKERS}/{worker}"
+
+
+def read_spread(files: Files, directory: str) -> Spread | None:
+    """What the store says; None where it says nothing. Raises EnvironmentProblem when that cannot be read."""
+    damage: list[str] = []
+    try:
+        found = meta.load(files, document_path(directory), damage)
+        if found is not None:
+            return msgspec.json.decode(found, type=Spread)
+    except (OSError, msgspec.MsgspecError) as error:
+        damage.append(str(error))
+    if damage:
+        raise EnvironmentProblem(
+            f"it cannot be read for how many workers the store directory {directory} was made: {damage[0]}",
+            value=directory,
+            hint=f"`{COMMAND} {directory} --workers N` writes it anew, and moves what lies elsewhere",
+        )
+    return None
+
+
+def write_spread(files: Files, directory: str, spread: Spread) -> None:
+    """Make the document durable. Raises OSError."""
+    files.mkdir(f"{directory}/{WORKERS}")
+    meta.save(files, document_path(directory), msgspec.json.encode(spread))
+
+
+def stream_folders(files: Files, part: str) -> list[tuple[str, str]]:
+    """(account's folder, stream's folder) of each stream in the folder of a broker or of a worker."""
+    found = []
+    for account in ("", *accounts_in(files, part)):
+        names = _names(files, streams_path(part, account))
+        found += [(account, name) for name in names if STREAM.match(name)]
+    return found
+
+
+def accounts_in(files: Files, part: str) -> list[str]:
+    """The folders of accounts in the folder of a broker or of a worker."""
+    return [name for name in _names(files, f"{part}/accounts") if name.startswith("account-")]
+
+
+def streams_path(part: str, account: str) -> str:
+    """Where the streams of an account are, in the folder of a broker or of a worker."""
+    return f"{part}/accounts/{account}/streams" if account else f"{part}/streams"
+
+
+def check_store(files: Files, directory: str, workers: int) -> None:
+    """Raises EnvironmentProblem unless all streams are where `workers` workers, or one broker, look for them."""
+    spread = read_spread(files, directory)
+    if spread is not None and spread.moving:
+        raise _refusal(directory, workers, f"holds streams that were being moved for {spread.workers} workers")
+    if spread is not None and spread.workers != workers:
+        raise _refusal(directory, workers, f"holds the streams of {_said(spread.workers)}")
+    misplaced = [number for number in _parts(files, directory) if not 0 < number <= (workers if workers > 1 else 0)]
+    for number in misplaced:
+        if stream_folders(files, part_of(directory, number)):
+            raise _refusal(directory, workers, f"holds streams of a worker {number}")
+    if workers > 1 and stream_folders(files, directory):
+        raise _refusal(directory, workers, "holds streams of one broker")
+
+
+def prepare_store(files: Files, directory: str, workers: int) -> None:
+    """Check the store, and write down for how many workers it is. Raises EnvironmentProblem."""
+    check_store(files, directory, workers)
+    try:
+        files.mkdir(directory)
+        if read_spread(files, directory) is None:
+            write_spread(files, directory, Spread(workers))
+        for number in range(1, workers + 1):
+            files.mkdir(part_of(directory, number))
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"the store directory {directory} cannot be used: {error.strerror or error}", value=directory
+        ) from error
+
+
+def check_owner(account: str, stream: str, worker: int, workers: int) -> None:
+    """Raises EnvironmentProblem when a stream is in the folder of a worker that is not its owner."""
+    owner = owner_of(account, stream, workers)
+    if owner != worker:
+        raise EnvironmentProblem(
+            f"stream {stream} is in the folder of worker {worker}, and belongs to worker {owner}",
+            value=stream,
+            hint=f"`{COMMAND} DIR --workers {workers}` moves it",
+        )
+
+
+def _refusal(directory: str, workers: int, what: str) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"the store directory {directory} {what}, which {_said(workers)} cannot serve",
+        value=directory,
+        hint=f"`{COMMAND} {directory} --workers {workers}` moves them; nothing is lost",
+    )
+
+
+def _said(workers: int) -> str:
+    return "one broker" if workers == 1 else f"{workers} workers"
+
+
+def parts_of(files: Files, directory: str) -> list[int]:
+    """The numbers of the workers that have a folder."""
+    return _parts(files, directory)
+
+
+def _parts(files: Files, directory: str) -> list[int]:
+    return sorted(int(name) for name in _names(files, f"{directory}/{WORKERS}") if name.isdecimal())
+
+
+def _names(files: Files, directory: str) -> list[str]:
+    """The entries of a directory; empty if it is missing. One that cannot be read is an error."""
+    try:
+        return files.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
