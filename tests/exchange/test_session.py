@@ -14,6 +14,7 @@ from headwater.exchange.auth.identity import Lookup, PasswordCheck, Refusal, Ver
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
+from headwater.wire.receive import START_SIZE
 
 PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
 
@@ -317,3 +318,15 @@ def test_a_verdict_that_arrives_too_late_has_no_effect(ended_by: str) -> None:
     session.late_verdict(check.decide())
     assert link.said() == b""
     assert desk.register.accounts["$G"].connections == 0
+
+
+@pytest.mark.parametrize(("payload", "large"), [(16, False), (400, False), (600, True), (20_000, True)])
+def test_a_client_that_fills_its_reads_with_large_messages_is_read_more_at_once(payload: int, large: bool) -> None:
+    session, link = Desk().connect()
+    op = b"PUB a %d\r\n%b\r\n" % (payload, bytes(payload))
+    several = op * (START_SIZE // len(op) + 1)
+    link.reads_large = not large
+    session.receive(bytearray(several), len(several))
+    assert link.reads_large is large
+    session.receive(bytearray(op), len(op))
+    assert link.reads_large is large, "a read that was not full says nothing"

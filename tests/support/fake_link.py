@@ -19,6 +19,7 @@ class FakeLink:
         self.aborted = False
         self.reading = True
         self.read_again = 0
+        self.reads_large = False
         self.layer = None
         self.closing = False
         self._draining: asyncio.Future[None] | None = None
@@ -26,6 +27,9 @@ class FakeLink:
     @property
     def pending(self) -> int:
         return self.output.size + self.waiting
+
+    def read_large(self, large: bool) -> None:
+        self.reads_large = large
 
     def flush(self) -> None:
         if not self.closed:

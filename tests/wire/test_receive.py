@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headwater
-from headwater.wire.receive import FREE_MINIMUM, LARGEST_READ, START_SIZE, ReceiveBuffer
+from headwater.wire.receive import FREE_MINIMUM, LARGEST_READ, SHARED_SIZE, START_SIZE, ReceiveBuffer
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9000), st.integers(0, 9000)), max_size=20))
@@ -103,3 +103,32 @@ def test_an_idle_shared_buffer_has_no_array_of_its_own() -> None:
         buffer.consume(0)
         buffer.consume(size)
         assert buffer.data is shared
+
+
+def test_reads_into_a_shared_array_take_all_of_it_only_when_asked_to() -> None:
+    shared = bytearray(SHARED_SIZE)
+    one, other = ReceiveBuffer(shared=shared), ReceiveBuffer(shared=shared)
+    one.read_large(True)
+    assert (len(one.writable()), len(other.writable())) == (SHARED_SIZE, START_SIZE)
+    one.read_large(False)
+    assert len(one.writable()) == START_SIZE
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, SHARED_SIZE), st.integers(0, 3000)), max_size=6))
+def test_what_is_left_of_a_read_stays_in_front_however_large_reads_are(steps: list[tuple[bool, int, int]]) -> None:
+    shared = bytearray(SHARED_SIZE)
+    buffer, expected, number = ReceiveBuffer(shared=shared), b"", 0
+    for large, most, left in steps:
+        buffer.read_large(large)
+        space = buffer.writable()
+        assert len(space) >= FREE_MINIMUM
+        count = min(most, len(space))
+        number += 1
+        space[:count] = bytes([number]) * count
+        buffer.received(count)
+        expected += bytes([number]) * count
+        buffer.consume(max(0, len(expected) - left))
+        expected = expected[max(0, len(expected) - left) :]
+        if buffer.filled:
+            shared[:] = bytes(SHARED_SIZE)  # another link reads into it
+        assert bytes(buffer.data[: buffer.filled]) == expected

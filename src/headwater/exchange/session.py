@@ -91,6 +91,7 @@ _VIOLATION_TEXTS = {
     NOT_CONNECTED: error_texts.AUTHORIZATION,
 }
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent: the client does not read
+LARGE_MESSAGE: int = 512  # bytes, on average of a read; more of such may be read at once
 _RESERVED_QUEUE: bytes = b"_sys_"
 _OK: bytes = b"+OK\r\n"
 _SUSPEND: int = SUSPEND
@@ -150,6 +151,7 @@ class Session(ClientOpHandler):
         """Parse input; then pause reading from this client if the receivers of its messages are too far behind."""
         self.heartbeat.unanswered = 0
         self.traffic.reads += 1
+        before: cython.Py_ssize_t = self.traffic.messages
         router: Router = self.membership.router
         router.begin_read()
         try:
@@ -160,6 +162,8 @@ class Session(ClientOpHandler):
             router.end_read()
         if router.flusher.congested:
             self.sessions.hold_back(self, router.flusher.congested)
+        if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
+            self.link.read_large(used > LARGE_MESSAGE * (self.traffic.messages - before))
         return used
 
     def lost(self, error: Exception | None) -> None:

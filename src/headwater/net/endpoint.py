@@ -100,6 +100,10 @@ class Endpoint:
         self.hand_over()
         return True
 
+    def read_large(self, large: bool) -> None:
+        """See `ReceiveBuffer.read_large`."""
+        self._input.read_large(large)
+
     def hand_over(self) -> None:
         """Let the owner parse the buffer."""
         received: ReceiveBuffer = self._input

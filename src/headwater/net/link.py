@@ -32,7 +32,7 @@ from headwater.net.address import bracketed, plain_host
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
-from headwater.wire.receive import START_SIZE, ReceiveBuffer
+from headwater.wire.receive import SHARED_SIZE, ReceiveBuffer
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
         return None  # a proactor keeps the array while other links read
     array = _reading.get(loop)
     if array is None:
-        _reading[loop] = array = bytearray(START_SIZE)
+        _reading[loop] = array = bytearray(SHARED_SIZE)
     return array
 
 
@@ -446,7 +446,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         await self._preparing
 
     def wire_space(self) -> memoryview:
-        return memoryview(self._wire)
+        return memoryview(self._wire)[:WIRE_BYTES]
 
     def through_layer(self, nbytes: int) -> None:
         layer = cast(Layer, self._layer)

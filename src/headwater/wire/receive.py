@@ -22,6 +22,7 @@ else:
     from headwater.wire.memory import drop_front, unset_array
 
 START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB, 256 KiB leaves L2
+SHARED_SIZE: int = 2 * START_SIZE  # `read_large`: with messages of 1 KiB 10 to 25 % less CPU than reads of 64 KiB
 KEPT: int = 1 << 23  # bytes; a link that announces ops up to this size keeps an array for them
 LARGEST_READ: int = 1 << 20  # bytes; others are served between the reads of a client that sends 64 MiB
 FREE_MINIMUM: int = 1 << 12  # bytes; a smaller read would not be worth its system call
@@ -36,7 +37,7 @@ class ReceiveBuffer:
 
     def __init__(self, size: int = START_SIZE, shared: bytearray | None = None) -> None:
         self._free = bytearray(size) if shared is None else shared
-        self._view = None if shared is None else memoryview(shared)
+        self._view = None if shared is None else memoryview(shared)[:START_SIZE]
         self._target = self._free
         self.data = self._free
         self.filled = 0
@@ -49,10 +50,16 @@ class ReceiveBuffer:
         self.expected = size
         return 0
 
+    def read_large(self, large: bool) -> None:
+        """Whether reads may take all of the shared array, or START_SIZE as usual. Large ones are for large messages: of
+        small ones they hold so many that other connections wait too long for their turn."""
+        if self._view is not None and large != (len(self._view) > START_SIZE):
+            self._view = memoryview(self._free) if large else memoryview(self._free)[:START_SIZE]
+
     def writable(self, hint: cython.Py_ssize_t = -1) -> memoryview:
         """Space to receive into: at least `FREE_MINIMUM` bytes, or `hint` if that is larger."""
         wanted: cython.Py_ssize_t = max(hint, FREE_MINIMUM, self.expected - self.filled)
-        if self._view is not None and 2 * self.filled + wanted <= len(self._free):
+        if self._view is not None and 2 * self.filled + wanted <= len(self._view):
             if self.filled == 0:
                 self._target = self._free
                 return self._view
