@@ -148,7 +148,7 @@ class _Link(Record, frozen=False):
 
 
 class _Target(Record, frozen=False):
-    """An address that we dial. `tries_left` is None for a configured route, which is retried for ever."""
+    """An address that we dial. `tries_left` is None for a configured route, which is retried without a limit."""
 
     tries_left: int | None
     wait: float = RETRY_SECONDS
@@ -365,7 +365,8 @@ class Mesh:
         """The dialling side's documents: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
         place = _place(state.dialled)
         if not place.user and is_hashed(self.options.password):
-            # The address came by gossip, and our own password is only a hash: use a configured route's credentials.
+            # The address was learned by gossip, and our own password is only a hash: use a configured route's
+            # credentials.
             place = next((known for url in self.options.routes if (known := _place(url)).user), place)
         connect = RouteConnect(
             echo=True,

@@ -52,7 +52,7 @@ class PeerInterest(PeerForwarding):
                 self._remove(subscription)
         self.targets.pop(outlet, None)
 
-    # ── what they want ──
+    # ── their interest ──
 
     def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int, origin: bytes = b"") -> None:
         """RS+: set the number of queue group members, one entry each; `weight` is 1 for plain interest. LS+: the same

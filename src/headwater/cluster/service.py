@@ -239,7 +239,7 @@ class Cluster:
             raise KeyError(account)
         return found
 
-    # routes come and go
+    # opening and closing of routes
 
     def _make_route(self, url: str) -> Route:
         self._last_number += 1

@@ -339,9 +339,7 @@ class Router:
     def deliver_to(
         self, subscription: Subscription, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
     ) -> bool:
-        """Deliver a message to this subscription of a client, whatever its subject; False if the client may not receive
-        it.
-        """
+        """Deliver a message on any subject to this subscription of a client; False if the client may not receive it."""
         return self._deliver_to(subscription, None, False, composed(subject, reply, header_block, payload))
 
     def deliver(self, inbox: bytes, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:

@@ -122,7 +122,7 @@ class Session(ClientOpHandler):
         self.heartbeat = Heartbeat()
         self.introduced = False  # the client has got its first PONG
         self.end_reason = ""  # why we ended the connection; "" if the client closed it
-        self._subject_checked = False  # the subject of the op whose payload is incomplete has been checked
+        self._subject_checked = False  # for the op whose payload is incomplete
 
     # ── the link's owner ──
 

@@ -138,7 +138,7 @@ class LeafForwarding(PeerForwarding):
         self._over_routes = LeafTarget(Outlet(_NOWHERE, OutputBuffer()), Crossing(()))
         self._over_routes.is_route = True
 
-    # ── neighbours and what they want ──
+    # ── neighbours and their interest ──
 
     def add(self, target: LeafTarget) -> None:
         """Add a neighbour."""
@@ -177,7 +177,7 @@ class LeafForwarding(PeerForwarding):
         """The subjects of a neighbour's interest, one more for each group."""
         return [subject for subject, _ in self._known.get(outlet, {})]
 
-    # ── what others ask ──
+    # ── views ──
 
     def has_interest(self, subject: bytes) -> cython.bint:
         match: Match = self.interest.match(subject)

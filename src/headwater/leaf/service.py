@@ -245,7 +245,7 @@ class LeafNodes:
         """The space of one account. Raises KeyError for an account that no neighbour has ever joined."""
         return self._spaces[account]
 
-    # ── connections come and go ──
+    # ── opening and closing of connections ──
 
     def make(self) -> LeafConnection:
         """Create the owner of a connection that is being accepted."""

@@ -45,7 +45,7 @@ from headwater.model.header_block import decode_header_block
 PREFIX = b"NATS/1.0\r\n"
 _NAME = re.compile(rb"[!-~]+")
 ACK_PREFIX = b"$JS.ACK."
-MAX_SIZE: int = 1 << 30  # bytes; with one more message (64 MiB) behind it, offsets still fit in int32
+MAX_SIZE: int = 1 << 30  # bytes; with one more message (64 MiB) after it, offsets still fit in int32
 MANY_NAMES = 32  # distinct names; up to here comparing all pairs is cheaper than hashing
 MAX_TOKENS = 16  # in an acknowledgement subject; 12 are in use
 
@@ -94,7 +94,7 @@ def number(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) 
     if start >= end or end - start > 19:
         return -1
     if cython.compiled:
-        value: cython.ulonglong = 0  # 19 digits fit; what does not fit in int64 comes out negative
+        value: cython.ulonglong = 0  # 19 digits fit; values above int64 become negative
         at: cython.Py_ssize_t
         digit: cython.int
         for at in range(start, end):

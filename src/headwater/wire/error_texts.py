@@ -59,7 +59,7 @@ def publish_permission(subject: str) -> str:
 
 
 def reply_permission(reply: str) -> str:
-    """The text for a publish whose reply subject is one of the server's own."""
+    """The text for a publish with a reply subject that is reserved for the server."""
     return f"Permissions Violation for Publish with Reply of {quote(reply)}"
 
 
@@ -75,7 +75,7 @@ def subscription_ended(subject: str, sid: str) -> str:
 
 
 def too_many_tokens(subject: str) -> str:
-    """The text for a subscription whose subject is longer than `max_subscription_tokens`."""
+    """The text for a subscription to a subject with more tokens than `max_subscription_tokens`."""
     return f"Permissions Violation for Subscription to {quote(subject)}, too many tokens"
 
 

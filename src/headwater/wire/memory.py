@@ -311,7 +311,7 @@ class OutputBuffer:
 
 
 START: int = 512  # bytes; the array of an idle connection
-KEEP: int = 1 << 22  # bytes; the 64 MiB of a burst are freed, and steady fan-out does not grow anew for each flush
+KEEP: int = 1 << 22  # bytes; the 64 MiB of a burst are freed, and steady fan-out need not grow again for each flush
 
 
 def unset_array(size: cython.Py_ssize_t) -> bytearray:

@@ -39,7 +39,7 @@ _HMSG: int = ord("h") if Verb.HMSG.value in _OPEN else 0
 # nats-server's default max_control_line is 4096, but operators raise it for long subjects; a client only needs a bound.
 MAX_CONTROL_LINE: int = 1 << 16
 MAX_INFO_LINE: int = 1 << 20  # connect_urls of a large cluster
-# nats-server refuses a max_payload above 64 MiB; JetStream adds header lines of its own to what was published.
+# nats-server refuses a max_payload above 64 MiB; JetStream adds its own header lines to a published message.
 MAX_MESSAGE: int = (1 << 26) + (1 << 16)
 QUOTED: int = 64  # bytes of an offending line that an error carries
 
