@@ -46,8 +46,8 @@ def test_publishes_are_checked_only_near_the_cap_of_their_storage() -> None:
 
 
 def test_what_may_be_reserved_is_bounded_and_nothing_always_may() -> None:
-    one, other = Held("file", 0, 200), Held("memory", 0, 10_000)
-    caps = ServerCaps(Caps(20_000, 300), lambda: [one, other])
+    one, other, without_bound = Held("file", 0, 200), Held("memory", 0, 10_000), Held("file", 50)
+    caps = ServerCaps(Caps(20_000, 300), lambda: [one, other, without_bound])
     assert caps.may_reserve("file", 100, None)
     assert not caps.may_reserve("file", 101, None)
     assert caps.may_reserve("file", 300, one), "its own reservation is the one that changes"

@@ -81,7 +81,8 @@ def test_two_sources_of_one_stream_have_two_consumers() -> None:
 def test_a_consumer_that_a_user_has_made_is_set_back() -> None:
     consumer = SourceConsumer(name="dur", deliver_subject="dd")
     asking = Asking(StreamSource(name="Q", consumer=consumer), MIR, is_mirror=True)
-    assert asking.request(None, "x").subject == b"$JS.API.CONSUMER.RESET.Q.dur"
+    request = asking.request(None, "x")
+    assert (request.subject, request.payload) == (b"$JS.API.CONSUMER.RESET.Q.dur", b"")
     assert asking.deliver_subject("x") == "dd"
 
 
