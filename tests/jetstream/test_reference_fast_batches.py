@@ -3,10 +3,14 @@
 import itertools
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.configured_servers import KINDS, serve
 from support.jetstream_twins import Publish, Servers, Twins
+from support.raw_wire import dial
+from support.traces import hear
 
 pytestmark = pytest.mark.interop
 
@@ -145,3 +149,27 @@ def test_several_batches_share_what_may_be_unanswered(twins: Twins) -> None:
     for batch, number in sent.items():
         run(twins, batch, [(number + 1, COMMIT)], flow=7)
     twins.stored("F")
+
+
+ACCOUNTS = """accounts {
+  A: { users: [ { user: a, password: p } ], jetstream: enabled, exports: [ { service: "f.>", response: stream } ] }
+  B: { users: [ { user: b, password: p } ], imports: [ { service: { account: A, subject: "f.>" } } ] }
+}
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_publisher_of_another_account_has_a_batch_too(kind: str, tmp_path: Path) -> None:
+    settings = f'{ACCOUNTS}\njetstream {{ store_dir: "{tmp_path / "js"}" }}\n'
+    stream = b'{"name":"F","subjects":["f.>"],"allow_batched":true}'
+    with serve(kind, tmp_path, settings) as server, dial(server.port, user="a", **{"pass": "p"}) as owner:
+        owner.say(b"SUB made 1\r\nPUB $JS.API.STREAM.CREATE.F made %d\r\n%b\r\n" % (len(stream), stream))
+        assert b"error" not in hear(owner, 1)[0].payload
+        with dial(server.port, user="b", **{"pass": "p"}) as publisher:
+            publisher.say(b"SUB x.> 1\r\n")
+            for sequence, operation, count in ((1, START, 1), (2, APPEND, 1), (3, APPEND, 0), (4, COMMIT, 1)):
+                publisher.say(b"PUB f.1 x.id.2.fail.%d.%d.$FI 1\r\nx\r\n" % (sequence, operation))
+                said = [message.payload for message in hear(publisher, count)]
+                if sequence == 1:
+                    assert said == [b'{"type":"ack","seq":0,"msgs":2}']
+            assert said == [b'{"stream":"F","seq":4,"batch":"id","count":4}']

@@ -55,10 +55,11 @@ def round_trip_ns(session: Client) -> int:
     return int(session.heartbeat.round_trip * 1e9)
 
 
-def request_info(account: Account, publisher: "Outlet | None", share: bool) -> bytes:
+def request_info(account: Account, publisher: "Outlet | None", share: bool, reply: bytes = b"") -> bytes:
     """The JSON of Nats-Request-Info: the client of `account` that sent a request to a service of another account.
 
-    `share`: the whole description, with server and cluster; otherwise only account and round trip.
+    `share`: the whole description, with server and cluster; otherwise only account and round trip. `reply`: the reply
+    subject that the request came with, where it says something itself.
     """
     server, cluster = (account.server_name, account.cluster_name()) if share else ("", "")
     session = publisher.link.owner if publisher is not None else None  # type: ignore[attr-defined]
@@ -69,4 +70,6 @@ def request_info(account: Account, publisher: "Outlet | None", share: bool) -> b
         document = client_info(session, account=account.name, server=server, cluster=cluster)
     else:
         document = {"acc": account.name, **({"rtt": rtt} if (rtt := round_trip_ns(session)) else {})}
+    if reply:
+        document = {**document, "reply": reply.decode("utf-8", "replace")}
     return json.dumps(document, separators=(",", ":")).encode()

@@ -168,7 +168,8 @@ class ServiceImport:
             return False
         from headwater.exchange.client_info import request_info  # here: a node of a cluster starts without `datetime`
 
-        info = request_info(self._importer, self._importer.router.publisher, self._share)
+        steering = reply if reply.endswith(b".$FI") else b""  # of a fast-ingest batch; only the stream reads it
+        info = request_info(self._importer, self._importer.router.publisher, self._share, steering)
         block = with_request_info(header_block, info)
         if destination:
             block = with_header(block, DESTINATION, destination)

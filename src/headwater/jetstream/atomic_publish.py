@@ -19,7 +19,7 @@ from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.atomic_batch import BATCH_ID, Abandoned, BatchSoFar, Committed, Message, OpenBatches
-from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.items import Answer, Item, all_of
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, of_batch_alone
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.header_block import lookup
@@ -102,7 +102,7 @@ class AtomicPublish:
     def _concerned(self, batch_id: bytes, traced: Answer | None) -> Answer | None:
         """The traces of a refused message, and of its batch if that has ended with it."""
         if batch_id not in self.open:
-            return _all_of(self._waiting.pop(batch_id, []))
+            return all_of(self._waiting.pop(batch_id, []))
         if traced is not None:
             self._waiting[batch_id].remove(traced)
         return traced
@@ -126,7 +126,7 @@ class AtomicPublish:
                 self._duplicates.remember(one.message_id, offset + number, self._ticks_ns())
             answered = reply if number == last else b""
             ack = self._ack(batch, sequence) if answered else b""
-            answer = _all_of(waiting) if number == last else None
+            answer = all_of(waiting) if number == last else None
             item = Item(answered, ack, message.subject, sequence, one.size, one.message_id, one.particulars, answer)
             committer.add(item, one.size)
         return admitted[last].message_id
@@ -171,14 +171,3 @@ class AtomicPublish:
             self._tell(batch_id, "timeout")
             self._end_traces(batch_id, api_error("batch_incomplete"))
         self._set_timer()
-
-
-def _all_of(answers: list[Answer]) -> Answer | None:
-    if not answers:
-        return None
-
-    def answer(error: JetStreamError | None) -> None:
-        for each in answers:
-            each(error)
-
-    return answer

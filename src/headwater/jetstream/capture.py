@@ -32,6 +32,7 @@ from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
+from headwater.jetstream_state.fast_batch import steering_of
 from headwater.jetstream_state.items import Answer, Particulars
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, naming
 
@@ -75,7 +76,8 @@ class Capture:
         """Store the message and answer when it is durable."""
         committer: Committer | None = self.committer
         assert committer is not None
-        if reply.endswith(FAST_SUFFIX) and self.fast is not None and self.appending is None:
+        in_batch = reply.endswith(FAST_SUFFIX) or (reply.startswith(b"_R_.") and steering_of(reply, header_block))
+        if in_batch and self.fast is not None and self.appending is None:
             if not self._append_fast(committer, subject, reply, header_block, payload):
                 subject = self._rules.moved(subject)
                 self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)

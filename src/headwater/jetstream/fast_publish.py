@@ -25,6 +25,7 @@ from headwater.jetstream_state.fast_batch import (
     error_answer,
     gap_answer,
     read_reply,
+    steering_of,
 )
 from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.sequence import sequence_of
@@ -86,7 +87,7 @@ class FastPublish:
             self._rules.check_size(header_block, payload)
             if not config.allow_batched:
                 raise api_error("fast_batch_disabled")
-            wanted = read_reply(reply)
+            wanted = read_reply(steering_of(reply, header_block))
             batch = self._open.find(wanted, self._ticks_ns())
             if level := lookup(header_block, _LEVEL) if header_block else None:
                 if not is_supported(level, API_LEVEL):

@@ -93,8 +93,6 @@ def checked(
 
 
 def _check_built(config: StreamConfig) -> None:
-    if config.template_owner:
-        raise _refused("template_owner is not supported by this server")
     if config.compression != "none" and config.storage == "file" and compressor() is None:
         raise _refused(f"compression needs a package that is not there: {HINT}")
 

@@ -88,7 +88,6 @@ class StreamConfig(Document, kw_only=True):
     storage: Storage = always("file")
     num_replicas: Int64 = always(1)
     no_ack: bool = False
-    template_owner: str = ""
     duplicate_window: Int64 = 0
     placement: Placement | None = None
     mirror: StreamSource | None = None

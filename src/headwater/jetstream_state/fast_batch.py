@@ -27,6 +27,7 @@ else:
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.answers import error_document
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 
 SUFFIX = b".$FI"
@@ -58,6 +59,24 @@ class FastReply(NamedTuple):
     def commits(self) -> bool:
         """Whether this message commits the batch, being its last message or only the end mark."""
         return self.operation in (COMMIT, COMMIT_WITHOUT)
+
+
+class _Asker(msgspec.Struct):
+    reply: str = ""
+
+
+def steering_of(reply: bytes, header_block: bytes) -> bytes:
+    """The reply subject that the publisher wrote: an import replaces it, and keeps one of a batch in Nats-Request-Info;
+    b"" for a message of no batch."""
+    if reply.endswith(SUFFIX):
+        return reply
+    if not reply.startswith(b"_R_.") or b"Nats-Request-Info" not in header_block:
+        return b""
+    try:
+        asker = msgspec.json.decode(lookup(header_block, b"Nats-Request-Info") or b"{}", type=_Asker)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return b""
+    return asker.reply.encode() if asker.reply.endswith(SUFFIX.decode()) else b""
 
 
 def read_reply(reply: bytes) -> FastReply:

@@ -15,6 +15,18 @@ Answer = Callable[[JetStreamError | None], None]
 """Called once in the loop: with None when the message is durable, else with the reason why it was not stored."""
 
 
+def all_of(answers: list[Answer]) -> Answer | None:
+    """One callback for several; None for none."""
+    if not answers:
+        return None
+
+    def answer(error: JetStreamError | None) -> None:
+        for each in answers:
+            each(error)
+
+    return answer
+
+
 class Particulars(NamedTuple):
     """Work to do once a message is durable, beside the acknowledgement. `rollup`: b"sub", b"all" or b""."""
 
