@@ -9,16 +9,25 @@ from headwater.model.timestamps import format_time
 
 if TYPE_CHECKING:
     from headwater.exchange.sublist import Outlet
-    from headwater.net.link import Link
 
 Document = dict[str, object]
+
+
+class Peer(Protocol):
+    """The other end of a connection."""
+
+    @property
+    def host(self) -> str: ...
 
 
 class Client(Protocol):
     """The attributes of a client that are shown; a session has them. `since`: ns since 1970."""
 
     client_id: int
-    link: "Link | None"
+
+    @property
+    def link(self) -> Peer | None: ...
+
     since: int
     login: Login
     membership: Membership
