@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from headwater.errors import ConfigError
 from headwater.model.subject import validate_subject
 from headwater.spark.option_values import count, lowered, one_of, parsed, seconds
+from headwater.spark.progress import source_name
 from headwater.spark.server_options import NAMES as SERVER_NAMES
 from headwater.spark.server_options import ServerOptions, parse_server_options
 
@@ -57,6 +58,11 @@ class SinkOptions:
     @property
     def exactly_once(self) -> bool:
         return self.delivery == "exactly-once"
+
+    @property
+    def name(self) -> str:
+        """The name in progress reports: `nats[ORDERS@host:4222]`, of the stream or else the subject; `*`: each row's."""
+        return source_name((self.stream or self.subject or "*",), self.server.servers, self.server.context)
 
 
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:

@@ -107,6 +107,12 @@ class IggySinkOptions:
     batch_rows: int = BATCH_ROWS
     write_timeout: float = READ_TIMEOUT
 
+    @property
+    def name(self) -> str:
+        """`iggy[shop/payments@host:8090]`; `*` for a topic that the rows say."""
+        where = ",".join(f"{host}:{port}" for host, port in self.server.addresses)
+        return f"iggy[{self.stream}/{self.topic or '*'}@{where}]"
+
 
 def parse_source_options(given: Mapping[str, str]) -> IggySourceOptions:
     """Parse the source options. Raises ConfigError, naming the option, for one that is unknown, missing or invalid."""
