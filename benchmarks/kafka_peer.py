@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.spark.java import java_home
+from headwater.spark_runtime.java import java_home
 from headwater.testing.ports import free_port
 
 if TYPE_CHECKING:

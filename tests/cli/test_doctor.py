@@ -14,7 +14,7 @@ from headwater.errors import EnvironmentProblem
 
 @pytest.fixture(autouse=True)
 def _no_java_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.spark.java.java_home", lambda: Path("/opt/java"))
+    monkeypatch.setattr("headwater.spark_runtime.java.java_home", lambda: Path("/opt/java"))
 
 
 def test_json_has_a_finding_for_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,7 +36,7 @@ def test_no_java_is_a_remark_and_not_a_problem(monkeypatch: pytest.MonkeyPatch) 
     def nothing_found() -> Path:
         raise EnvironmentProblem("no java on PATH", hint="install one")
 
-    monkeypatch.setattr("headwater.spark.java.java_home", nothing_found)
+    monkeypatch.setattr("headwater.spark_runtime.java.java_home", nothing_found)
     finding = doctor.java()
     assert not finding.problem
     assert "install one" in finding.remark

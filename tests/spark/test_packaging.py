@@ -17,13 +17,13 @@ from support.stream_filling import fill, numbered
 
 from headwater.cli.main import main
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import cache_directory
 from headwater.spark.class_archive import java_options
-from headwater.spark.home import spark_home
-from headwater.spark.interpreter import worker_python
-from headwater.spark.java import java_home
 from headwater.spark.packaging import UNPACKED, made_for, make_archive, settings
 from headwater.spark.session import BRIEF_JAVA_OPTIONS
+from headwater.spark_runtime.cache import cache_directory
+from headwater.spark_runtime.home import spark_home
+from headwater.spark_runtime.interpreter import worker_python
+from headwater.spark_runtime.java import java_home
 
 
 def test_the_archive_has_the_package_as_it_runs_and_what_it_needs(

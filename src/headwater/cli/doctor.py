@@ -127,7 +127,7 @@ def spark_connect() -> Finding:
 
 def java() -> Finding:
     """The Java that Spark would use."""
-    from headwater.spark.java import java_home
+    from headwater.spark_runtime.java import java_home
 
     try:
         return Finding("java", str(java_home()))

@@ -6,8 +6,8 @@ The pipeline is loaded on first use, because finding a Java must also work witho
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from headwater.spark.java import java_home as java_home
 from headwater.spark.session import session as session
+from headwater.spark_runtime.java import java_home as java_home
 
 if TYPE_CHECKING:
     from headwater.spark.pipeline import bronze as bronze

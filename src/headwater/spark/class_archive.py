@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError, EnvironmentProblem
-from headwater.spark.cache import cache_directory
+from headwater.spark_runtime.cache import cache_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,10 +1,10 @@
 """A Spark session that works on the first try, on one machine or against a master.
 
-Without help four things fail, and one is slow: no usable Java (`headwater.spark.java`); workers that run another Python
-than the driver and lack pyarrow there (`PYSPARK_PYTHON`); a host name that does not resolve to loopback (`SPARK_LOCAL_IP`,
-`spark.driver.host`); planner and worker processes that cannot import the data source, because the driver found it through
-`sys.path` and they use `PYTHONPATH`; and the start of each of those processes (`headwater.spark.home`). `session` fixes all
-five before the JVM starts.
+Without help four things fail, and one is slow: no usable Java (`headwater.spark_runtime.java`); workers that run
+another Python than the driver and lack pyarrow there (`PYSPARK_PYTHON`); a host name that does not resolve to loopback
+(`SPARK_LOCAL_IP`, `spark.driver.host`); planner and worker processes that cannot import the data source, because the
+driver found it through `sys.path` and they use `PYTHONPATH`; and the start of each of those processes
+(`headwater.spark_runtime.home`). `session` fixes all five before the JVM starts.
 """
 
 import importlib.util
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import headwater
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import cache_directory, keep
 from headwater.spark.class_archive import java_options
-from headwater.spark.home import spark_home
-from headwater.spark.interpreter import worker_python
-from headwater.spark.java import java_home
+from headwater.spark_runtime.cache import cache_directory, keep
+from headwater.spark_runtime.home import spark_home
+from headwater.spark_runtime.interpreter import worker_python
+from headwater.spark_runtime.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import keep
+from headwater.spark_runtime.cache import keep
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)  # one unquoted word of a shell
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import cache_directory, keep
+from headwater.spark_runtime.cache import cache_directory, keep
 
 
 def test_the_usual_places_come_first(tmp_path: Path) -> None:

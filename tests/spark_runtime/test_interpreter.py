@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import EnvironmentProblem
-from headwater.spark.interpreter import worker_python
+from headwater.spark_runtime.interpreter import worker_python
 
 
 def test_a_plain_path_stands_for_itself(tmp_path: Path) -> None:

