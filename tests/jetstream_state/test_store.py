@@ -69,10 +69,10 @@ def test_a_flipped_bit_in_one_copy_of_a_document_costs_nothing(tmp_path: Path) -
 def test_what_a_crash_left_half_made_or_half_deleted_is_removed(tmp_path: Path) -> None:
     store = Store(OsFiles(), str(tmp_path))
     store.create(record("S"))
-    for ending in (".new", ".deleted"):
+    for ending in (".new", ".begun", ".deleted"):
         leftover = tmp_path / "streams" / f"x{ending}" / "log"
         leftover.mkdir(parents=True)
-        (leftover / "file").write_bytes(b"")
+        (leftover / "log.state.a").write_bytes(b"")
     assert len(store.streams()) == 1
     assert len(list((tmp_path / "streams").iterdir())) == 1
     store.close()
@@ -120,7 +120,7 @@ def test_creating_a_stream_syncs_each_of_its_files_and_directories_once_and_read
             assert sorted(files.synced) == sorted(
                 [
                     "stream.a", "stream.b", "log.state.a", "log.state.b", "00000000000000000000.log",
-                    f"{stem}.new/", "log/", "streams/",
+                    f"{stem}.begun/", "log/", "streams/",
                 ]
             )  # fmt: skip
 
@@ -161,7 +161,7 @@ def test_what_a_failed_creation_left_is_no_part_of_the_next() -> None:
     files.faults = {files.attempts + 14: errno.EIO}
     with pytest.raises(OSError, match="Input/output"):
         store.create(StreamRecord(StreamConfig(name="S", subjects=["s"], first_seq=7), 7))
-    assert [name for name in files.listdir("store/streams") if name.endswith(".new")] != []
+    assert files.listdir("store/streams") == []
     directory = store.create(record("S"))
     segments = [name for name in files.listdir(directory.log_path) if name.endswith(".log")]
     assert segments == ["00000000000000000000.log"]

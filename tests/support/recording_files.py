@@ -196,6 +196,14 @@ class RecordingFiles:
         del self.names[path]
 
     def mkdir(self, path: str) -> None:
+        for directory in self._make(path):
+            self.record("sync_directory", directory.rpartition("/")[0])
+
+    def make(self, path: str) -> None:
+        for _ in self._make(path):
+            continue
+
+    def _make(self, path: str) -> Iterator[str]:
         parts = path.split("/")
         for end in range(1, len(parts) + 1):
             directory = "/".join(parts[:end])
@@ -203,9 +211,7 @@ class RecordingFiles:
                 self.fail_if_told()
                 self.record("mkdir", directory)
                 self.directories.add(directory)
-
-    def make(self, path: str) -> None:
-        self.mkdir(path)
+                yield directory
 
     def rmdir(self, path: str) -> None:
         if any(name.startswith(f"{path}/") for name in (*self.names, *self.directories)):
@@ -295,7 +301,13 @@ class Replay:
             remaining: list[Call] = []
             for change in self._name_changes:
                 if str(change[1]).rpartition("/")[0] == what:
-                    _change_name(self._durable, change)
+                    known = change
+                    for earlier in reversed(
+                        remaining
+                    ):  # a directory whose new name is not durable has the old one there
+                        if earlier[0] == "rename_directory":
+                            known = _moved(known, str(earlier[2]), str(earlier[1]))
+                    _change_name(self._durable, known)
                     if change[0] == "rename_directory":  # what changed in it before, and is not durable, goes with it
                         remaining = [_moved(earlier, str(change[1]), str(change[2])) for earlier in remaining]
                 else:

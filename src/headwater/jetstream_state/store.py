@@ -8,7 +8,9 @@
                                                 left the disk
         consumers/<name>-<digest>.a .b          a durable consumer: configuration and state (`ConsumerRecord`)
         consumers/state.<number>.journal        what happened to consumers since (`consumer_journal.py`)
-    <store_dir>/streams/….new                   a stream that was being made when the process died: removed at start
+    <store_dir>/streams/….begun                 a stream that was being made when the process died: removed at start, or
+                                                finished if its creation was answered (`begun_streams.py`)
+    <store_dir>/streams/….filled.new            a stream that was being restored when the process died: removed
     <store_dir>/streams/….spool.new             a backup that is being received: likewise
     <store_dir>/streams/….deleted               one that was being deleted: likewise
 
@@ -23,6 +25,7 @@ All of this blocks and belongs in a worker thread, or before the loop has work.
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -32,6 +35,7 @@ from headwater.errors import EnvironmentProblem, StorageError
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_stored
+from headwater.jetstream_state.begun_streams import BEGUN, DOCUMENT, LOG, finish_begun
 from headwater.jetstream_state.consumer import ACKED_ALL, ConsumerSnapshot
 from headwater.jetstream_state.consumer_journal import Journal, identity_of
 from headwater.jetstream_state.consumer_journal import load as load_journal
@@ -39,7 +43,7 @@ from headwater.jetstream_state.schedules import Row
 from headwater.jetstream_state.sequence import offset_of
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
-from headwater.streams.finding import Finding
+from headwater.streams.finding import Finding, Severity
 from headwater.streams.log_state import LogState
 from headwater.streams.opening import first_state, write_new_log
 from headwater.streams.store_directory import remove_tree, take_directory
@@ -47,7 +51,6 @@ from headwater.streams.sync_group import SyncGroup
 
 logger = logging.getLogger(__name__)
 
-LOG = "log"
 POSITIONS = "positions"
 NEW = ".new"
 FILLED = ".filled"
@@ -129,7 +132,7 @@ class StreamDirectory:
             meta.NOBODY
         )  # the stream's identity, stored in all its files; NOBODY until `load`, or if no file has one
         self.log_path = f"{path}/{LOG}"
-        self._document = f"{path}/stream"
+        self._document = f"{path}/{DOCUMENT}"
         self.consumers_path = self._consumers = f"{path}/consumers"
 
     def save(self, record: StreamRecord) -> None:
@@ -289,15 +292,23 @@ class Store:
             raise EnvironmentProblem(reason, value=self._streams) from error
         for name in names:
             path = f"{self._streams}/{name}"
-            if not name.endswith((NEW, DELETED)):
-                found.append(StreamDirectory(self.files, path))
-                continue
             try:
-                self._remove(path)
-                logger.info("unfinished_stream_removed path=%s", path)
+                if name.endswith(BEGUN):
+                    final = finish_begun(self.files, self._streams, name, names)
+                elif name.endswith((NEW, DELETED)):
+                    remove_tree(self.files, path)
+                    final = ""
+                else:
+                    final = name
             except OSError as error:
                 what = f"what is left of an unfinished stream cannot be removed: {error.strerror}"
-                self.findings.append(Finding(name.rpartition("-")[0], path, what, "left in place"))
+                severity: Severity = "unavailable" if name.endswith(BEGUN) else "warning"  # it may hold messages
+                self.findings.append(Finding(name.rpartition("-")[0], path, what, "left in place", severity=severity))
+                continue
+            if final:
+                found.append(StreamDirectory(self.files, f"{self._streams}/{final}"))
+            else:
+                logger.info("unfinished_stream_removed path=%s", path)
         return found
 
     def create(
@@ -313,31 +324,33 @@ class Store:
         configuration. `fill` adds to the directory before it gets its final name. Raises OSError, StorageError if the
         stream exists, and any error of `fill`; then nothing is left.
 
-        Seven syncs side by side, then one for the final name."""
+        One wait for the disk: eight syncs side by side, the last of them for the name that ends in BEGUN. The final one is
+        not synced: where a power loss undoes it, the next start gives it again."""
         stem = file_stem(record.config.name)
         path, names = f"{self._streams}/{stem}", self.files.listdir(self._streams)
         if stem in names:
             raise StorageError("there is a directory of this name in the store already", value=path)
-        ending = NEW if fill is None else FILLED + NEW  # not to be removed by another creation
+        ending = BEGUN if fill is None else FILLED + NEW  # not to be removed by another creation
         new = StreamDirectory(self.files, path + ending)
         if stem + ending in names:  # the remains of a creation that failed
             remove_tree(self.files, new.path)
         self.files.make(new.log_path)  # made durable by the syncs below
         new.identity = self.files.entropy(len(meta.NOBODY))
-        with SyncGroup(self.files) as group:
-            new.write_first(group, record)
-            state = first_state(new.identity, first_offset(record) if begin is None else begin, synced=synced)
-            write_new_log(group, new.log_path, state, record.created_ns)
-            group.commit(new.path, new.log_path)
         try:
+            with SyncGroup(self.files) as group:
+                new.write_first(group, record)
+                state = first_state(new.identity, first_offset(record) if begin is None else begin, synced=synced)
+                write_new_log(group, new.log_path, state, record.created_ns)
+                group.commit(new.path, new.log_path, *((self._streams,) if fill is None else ()))
             if fill is not None:
                 fill(new)
             self.files.rename(new.path, path)
         except BaseException:
-            if fill is not None:  # a filled directory may be large; an empty one is removed by the next creation
+            with suppress(OSError):  # what stays is removed by the next creation
                 remove_tree(self.files, new.path)
             raise
-        self.files.sync_directory(self._streams)
+        if fill is not None:
+            self.files.sync_directory(self._streams)
         directory = StreamDirectory(self.files, path)
         directory.identity = new.identity
         directory.new_log = state if fill is None else None
@@ -360,8 +373,4 @@ class Store:
         doomed = directory.path + DELETED
         self.files.rename(directory.path, doomed)
         self.files.sync_directory(self._streams)
-        self._remove(doomed)
-
-    def _remove(self, path: str) -> None:
-        remove_tree(self.files, path)
-        self.files.sync_directory(self._streams)
+        remove_tree(self.files, doomed)  # where a power loss undoes this, the next start does it again
