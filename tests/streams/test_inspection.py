@@ -79,7 +79,8 @@ def test_a_torn_tail_is_cut_and_kept_aside() -> None:
     files = RecordingFiles()
     before = filled(files)
     path = segments(files)[-1]
-    files.replace_content(path, files.content(path)[:-200])  # the last tombstones, and a part of the last record
+    written = files.content(path).rstrip(bytes(1))  # without the room reserved ahead
+    files.replace_content(path, written[:-200])  # the last tombstones, and a part of the last record
     assert survey(files, DIRECTORY).decision.damage
     repair(files, DIRECTORY, 1)
     assert any(".cut-" in name for name in files.names)

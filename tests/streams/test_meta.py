@@ -1,6 +1,7 @@
 """Small documents: either the old or the new one is found, whatever happened to one copy or at one call."""
 
 import errno
+import json
 from random import Random
 
 import pytest
@@ -122,3 +123,29 @@ def test_the_only_file_of_a_directory_can_be_put_aside_and_the_next_one_gets_ano
         files.create("d/c.a").close()
         assert meta.put_aside(files, "d/c.a") == f"c.a.stranger-{count}"
     assert sorted(files.listdir("d")) == ["c.a.stranger-0", "c.a.stranger-1"]
+
+
+def test_writing_over_leaves_the_newer_copy_as_it_was() -> None:
+    files = fresh()
+    meta.save(files, PATH, b'{"n": 1, "long": "0123456789"}')
+    first = files.content(f"{PATH}.a")
+    meta.write_over(files, PATH, b'{"n": 2}', meta.NOBODY)
+    assert files.content(f"{PATH}.a") == first
+    assert json.loads(meta.load(files, PATH) or b"") == {"n": 2}
+    second = files.content(f"{PATH}.b")
+    meta.write_over(files, PATH, b'{"n": 3}', meta.NOBODY)
+    assert files.content(f"{PATH}.b") == second
+    complaints: list[str] = []
+    assert json.loads(meta.load(files, PATH, complaints) or b"") == {"n": 3}
+    assert complaints == []
+    files.replace_content(f"{PATH}.a", b"torn")
+    assert json.loads(meta.load(files, PATH) or b"") == {"n": 2}
+
+
+def test_writing_over_a_document_of_one_good_copy_saves_both() -> None:
+    files = fresh()
+    meta.save(files, PATH, b"1")
+    files.replace_content(f"{PATH}.b", b"damaged")
+    meta.write_over(files, PATH, b"2", meta.NOBODY)
+    assert files.content(f"{PATH}.a") == files.content(f"{PATH}.b")
+    assert meta.load(files, PATH) == b"2"

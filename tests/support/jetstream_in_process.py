@@ -11,6 +11,7 @@ from headwater.exchange.router import Router
 from headwater.jetstream.service import JetStream
 from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import Files
+from headwater.streams.options import SyncPolicy
 
 TIMEOUT = 20.0  # seconds
 
@@ -93,6 +94,7 @@ async def served(
     files: Files | None = None,
     ticks: list[int] | None = None,
     server_limits: ServerLimits = ServerLimits(),  # noqa: B008  (a constant)
+    sync: SyncPolicy = "always",
 ) -> AsyncIterator[Desk]:
     """A running service; `clock[0]` is its time of day in ns, if given, and `ticks[0]` the clock that is never set; `files`:
     where it stores."""
@@ -102,7 +104,7 @@ async def served(
     clock_ns = (lambda: clock[0]) if clock is not None else time.time_ns
     ticks_ns = (lambda: ticks[0]) if ticks is not None else None
     service = JetStream(
-        router, directory, clock_ns=clock_ns, ticks_ns=ticks_ns, files=files, server_limits=server_limits
+        router, directory, clock_ns=clock_ns, ticks_ns=ticks_ns, files=files, server_limits=server_limits, sync=sync
     )
     await service.start()
     try:

@@ -416,12 +416,14 @@ class Service:
             partition.committer.close()
 
         def close(partition: Partition) -> None:
+            if remove:
+                partition.log.close_unmarked()
+                self.store.remove_log(partition.uid, sync=False)
+                return
             try:
                 partition.log.close()
             except StorageError as error:
                 logger.error("log_not_closed uid=%d reason=%s", partition.uid, error)
-            if remove:
-                self.store.remove_log(partition.uid, sync=False)
 
         def close_all() -> None:
             side_by_side(close, partitions)

@@ -441,7 +441,7 @@ class StreamRegistry:
 
         def remove() -> None:
             assert self._store is not None
-            _close(stream)
+            stream.log.close_unmarked()
             self._store.remove(directory)
 
         await self._in_thread(remove)

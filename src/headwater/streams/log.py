@@ -462,6 +462,13 @@ class Log:
         finally:
             self._release()
 
+    def close_unmarked(self) -> None:
+        """Close the files and touch nothing, because the log is about to be removed. Once is enough."""
+        if not self._closed:
+            self._closed = True
+            self._writer.abandon()
+            self._release()
+
     def _flush_deletions(self) -> None:
         if self._deletions and self._writer.failure is None:
             self.staging.restart(self._live.end)

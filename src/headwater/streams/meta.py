@@ -14,7 +14,8 @@ stranger's is put aside first, never replaced. `load` takes the intact copy of t
 stranger's, and says what was wrong with the other.
 
 After a failed `save`, and after a crash during one, either the old or the new payload is found. No cache is kept: the
-files are the truth. Not for hot data: one `save` is two file syncs and one directory sync.
+files are the truth. Not for hot data: one `save` is two file syncs and one directory sync. `write_over` replaces one copy
+without any: for what a start can do without.
 """
 
 import struct
@@ -74,6 +75,26 @@ def write_temporaries(files: Files, group: SyncGroup, path: str, payload: bytes,
     content = _encode(name_of(path), payload, identity, 1 + max((copy.generation for copy in found), default=0))
     for suffix in COPIES:
         group.write(path + suffix + TEMPORARY, content)
+
+
+def write_over(files: Files, path: str, payload: bytes, identity: bytes) -> None:
+    """Replace the older copy where it is, without a sync; a crash may damage it, and the other one stays. As `save` where
+    there are not two good copies. `payload` is JSON: it is filled up with blanks, so that one write does. Raises OSError."""
+    found = copies(files, path, [])
+    if len(found) < len(COPIES) or any(copy.is_strange_to(path, identity) for copy in found):
+        save(files, path, payload, identity)
+        return
+    newer = max(found, key=lambda copy: copy.generation)
+    (older,) = (copy for copy in found if copy is not newer)
+    content = _encode(name_of(path), payload, identity, newer.generation + 1)
+    file = files.open(older.path)
+    try:
+        blanks = b" " * (file.size() - len(content))
+        file.pwrite(
+            [_encode(name_of(path), payload + blanks, identity, newer.generation + 1) if blanks else content], 0
+        )
+    finally:
+        file.close()
 
 
 def put_in_place(files: Files, path: str) -> None:

@@ -63,6 +63,13 @@ class SavedState:
         meta.put_in_place(self._files, self._path)
         self.state = state
 
+    def note(self, state: LogState) -> None:
+        """Replace one copy, durable when the system writes it back; a crash may bring back the state from before. Raises
+        OSError."""
+        self._free_end = 0
+        meta.write_over(self._files, self._path, state.encode(), state.identity)
+        self.state = state
+
     def seal(self, base_offset: int, generation_and_size: tuple[int, int]) -> None:
         """The segment of `base_offset` is complete; the next save says so. The one behind it is not named yet."""
         self.state = replace(self.state, sealed={**self.state.sealed, base_offset: generation_and_size})

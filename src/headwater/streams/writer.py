@@ -273,19 +273,24 @@ class LogWriter:
         """Make all durable, note a clean end, and give the handle back. `write_index` writes the index when everything
         else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done.
 
-        It waits for the disk once: for the index and the new state, and for the messages where not all of them are durable
-        yet; then the state, which names the index, gets its name. Neither the directory nor the last mark and cut of the
-        segment are synced for themselves: where a power loss undoes the renames, the state from before the close is found
-        and the log is read; where it undoes the cut, there are zeros behind the last message."""
+        Where every message is durable by the marks, it waits for nothing: where a power loss undoes the index or the new
+        state, the other copy has the state from before the close, and the log is read as after a kill. The room reserved
+        ahead stays (giving it back waits for the file system's journal) and serves the next appends. Elsewhere it waits
+        once, for the messages, the index and the new state together; then the state, which names the index, gets its
+        name. Where a power loss undoes the cut of the segment, there are zeros behind the last message."""
         try:
             if self.failure is None and self.has_written:
                 self._active.mark(self._written_end, self._next_offset)
-                self._active.trim()
                 state = replace(self._saved.state, start_offset=start_offset, reserved_end=self._next_offset)
                 state = replace(state, active_base=self._active.base_offset, marks_are_synced=True, closed=True)
+                durable = self._options.sync == "always" and self._saved.state.marks_are_synced and not self._unsynced
                 with SyncGroup(self._files) as group:
                     crc = write_index(group) if write_index is not None else 0
-                    self._saved.save_with(replace(state, index_crc=crc), self._commit, group)
+                    if durable:
+                        self._saved.note(replace(state, index_crc=crc))
+                    else:
+                        self._active.trim()
+                        self._saved.save_with(replace(state, index_crc=crc), self._commit, group)
         except OSError as error:
             raise self._fail("close the log", error) from error
         finally:
