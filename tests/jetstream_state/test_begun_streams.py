@@ -29,6 +29,7 @@ def test_what_is_stored_in_a_new_stream_outlives_a_power_loss_that_undoes_its_na
     for count in range(1, 4):
         log.stage(b"S", b"", b"x", 9)
         batch = log.seal()
+        assert batch is not None
         log.write(batch)
         log.publish(batch)
         calls[len(files.calls)] = count
@@ -61,7 +62,9 @@ def test_a_damaged_stream_without_its_final_name_is_removed_only_while_it_is_new
         if holds == "a message":
             log = Log.open(OsFiles(), directory.log_path, LogOptions(), 8, 0, directory.identity)
             log.stage(b"S", b"", b"x", 9)
-            log.write(log.seal())
+            batch = log.seal()
+            assert batch is not None
+            log.write(batch)
             log.close()
         if holds == "a consumer":
             directory.save_consumer(CONSUMER)
