@@ -8,6 +8,7 @@ import pytest
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.stream_rules import (
     check_alone,
+    check_tier,
     checked,
     same,
     shown_metadata,
@@ -94,3 +95,11 @@ def test_the_sync_policy_is_shown_where_an_ack_means_less_and_never_stored() -> 
     assert shown["_headwater.sync"] == "interval"
     assert shown["_nats.ver"]
     assert {key for key in stored_metadata(shown) if not key.startswith("_nats.req")} == {"own"}
+
+
+def test_an_account_with_limits_by_replicas_takes_only_those_numbers() -> None:
+    check_tier(3, ())
+    check_tier(0, ("R1",))
+    with pytest.raises(JetStreamError) as refused:
+        check_tier(3, ("R1", "R2"))
+    assert refused.value.err_code == 10120

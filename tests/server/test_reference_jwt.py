@@ -266,3 +266,23 @@ def test_limits_for_streams_with_one_replica_are_those_of_an_accounts_tier(
     assert answer["limits"] == nothing | dict.fromkeys(unlimited, 0)
     own = {"max_memory": 0, "max_storage": 1 << 20, "max_streams": 3, "max_consumers": -1, "max_ack_pending": -1}
     assert answer["tiers"]["R1"] == {**used, "limits": own | unlimited}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_of_replicas_for_which_an_account_has_no_tier_is_refused_so(
+    shelf: ServerShelf, kind: str, tmp_path: Path
+) -> None:
+    """One for which there is a tier is refused because the server is alone."""
+    tier = {"disk_storage": 1 << 20, "streams": 3, "consumer": -1}
+    chain = Chain(limits={"tiered_limits": {"R1": tier, "R3": tier}})
+    config = f'jetstream {{ store_dir: "{tmp_path}" }}\n{chain.config()}'
+    codes = []
+    with RawLink(shelf.get(kind, config).port) as link:
+        link.say(shown(link, chain.user(USER, chain.a)) + b"SUB in 1\r\n")
+        for replicas in (2, 3, 6):
+            body = json.dumps({"name": "S", "subjects": ["s"], "num_replicas": replicas}).encode()
+            link.say(b"PUB $JS.API.STREAM.CREATE.S in %d\r\n%b\r\n" % (len(body), body))
+            size = int(link.hear_until(b"{").rsplit(b"\r\n", 1)[0].rsplit(b" ", 1)[1])
+            codes.append(json.loads(b"{" + link.hear(size - 1))["error"]["err_code"])
+            link.hear_until(b"\r\n")
+    assert codes == [10120, 10074, 10120]

@@ -153,7 +153,7 @@ class MappingOptions(Record):
 
 class JetStreamLimits(Record):
     """What an account may store; -1 for no limit. `tier`: "R1" if the account's JWT has limits for streams with one
-    replica, as all of ours are; otherwise "".
+    replica, as all of ours are; otherwise "". `tiers`: the names of all that it has limits for.
     """
 
     max_memory: int = -1
@@ -165,6 +165,7 @@ class JetStreamLimits(Record):
     store_max_stream_bytes: int = -1
     max_bytes_required: bool = False
     tier: str = ""
+    tiers: tuple[str, ...] = ()
 
 
 class AccountOptions(Record):

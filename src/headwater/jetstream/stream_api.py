@@ -37,7 +37,14 @@ from headwater.jetstream_documents.requests import (
     StreamInfoRequest,
 )
 from headwater.jetstream_documents.source_rules import check_origins
-from headwater.jetstream_documents.stream_rules import check_alone, checked, consumer_limits_of, same, updated
+from headwater.jetstream_documents.stream_rules import (
+    check_alone,
+    check_tier,
+    checked,
+    consumer_limits_of,
+    same,
+    updated,
+)
 from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.contents import SCAN_RECORDS
@@ -84,6 +91,7 @@ class StreamApi:
         request = decode_request(payload, StreamConfigRequest)
         if request.name != names[0]:
             raise api_error("stream_name_mismatch")
+        check_tier(request.num_replicas, self._registry.settings.limits.tiers)
         window = self._registry.settings.server.duplicate_window
         config = checked(request, pedantic=request.pedantic, most_window=window)
         existing = self._registry.streams.get(config.name)

@@ -5,8 +5,8 @@ from headwater.version import API_LEVEL
 
 
 class AccountLimits(Document, kw_only=True):
-    """How much an account may store, in bytes; -1 is no limit. `tier`: the tier that these limits belong to, never
-    sent."""
+    """How much an account may store, in bytes; -1 is no limit. `tier`: the tier that these limits belong to; `tiers`:
+    all of the account's. Neither is ever sent."""
 
     max_memory: int = always(-1)
     max_storage: int = always(-1)
@@ -17,6 +17,7 @@ class AccountLimits(Document, kw_only=True):
     storage_max_stream_bytes: int = always(-1)
     max_bytes_required: bool = always(False)
     tier: str = ""
+    tiers: tuple[str, ...] = ()
 
 
 class ApiStats(Document, kw_only=True):

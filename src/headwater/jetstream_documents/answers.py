@@ -193,7 +193,7 @@ def account_info(usage: Usage, domain: str, api: ApiStats) -> AccountInfoAnswer:
     as with nats-server."""
     tier, tiers = usage.limits.tier, dict[str, Usage]()
     if tier:
-        tiers[tier] = structs.replace(usage, limits=structs.replace(usage.limits, tier=""))
+        tiers[tier] = structs.replace(usage, limits=structs.replace(usage.limits, tier="", tiers=()))
         usage = structs.replace(usage, limits=NO_LIMITS_BUT_TIERS)
     kind = TYPE_PREFIX + "account_info_response"
     return AccountInfoAnswer(type=kind, domain=domain, api=api, tiers=tiers, **structs.asdict(usage))

@@ -81,6 +81,7 @@ ERRORS: dict[str, tuple[int, int, str]] = {
     "max_expires_too_small": (400, 10115, "consumer max request expires needs to be >= 1ms"),
     "max_deliver_below_backoff": (400, 10116, "max deliver is required to be > length of backoff values"),
     "max_request_batch_excess": (400, 10125, "consumer max request batch exceeds server limit of {limit}"),
+    "no_tier": (400, 10120, "no JetStream default or applicable tiered limit present"),
     "max_ack_pending_excess": (400, 10121, "consumer max ack pending exceeds system limit of {limit}"),
     "max_stream_bytes": (400, 10122, "stream max bytes exceeds account limit max stream bytes"),
     "replicas_exceed_stream": (400, 10126, "consumer config replica count exceeds parent stream"),

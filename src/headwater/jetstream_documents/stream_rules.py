@@ -7,6 +7,8 @@ nats-server's, so that a request with two faults gets the same answer from both.
 Stored metadata has `_nats.req.level` alone; answers add the server's level and version (`shown_metadata`).
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from headwater.compression.snappy import HINT, compressor
@@ -135,6 +137,13 @@ def _placement(wanted: Placement | None) -> Placement | None:
     if wanted.preferred:
         raise _refused("preferred server not permitted in placement")
     return wanted if wanted.cluster or wanted.tags else None
+
+
+def check_tier(replicas: int, tiers: Collection[str]) -> None:
+    """Refuse a new stream of so many replicas in an account that has limits for other numbers only. `tiers`: their names;
+    none where the limits are for any. nats-server asks this before all else. Raises JetStreamError 10120."""
+    if tiers and f"R{max(replicas, 1)}" not in tiers:
+        raise api_error("no_tier")
 
 
 def check_alone(config: StreamConfig) -> None:

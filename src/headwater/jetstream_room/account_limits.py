@@ -20,4 +20,5 @@ def storage_limits(options: JetStreamLimits) -> AccountLimits:
         storage_max_stream_bytes=options.store_max_stream_bytes,
         max_bytes_required=options.max_bytes_required,
         tier=options.tier,
+        tiers=options.tiers,
     )

@@ -265,6 +265,7 @@ def _account_options(key: str, body: AccountBody) -> AccountOptions:
             store_max_stream_bytes=storage.disk_max_stream_bytes or -1,
             max_bytes_required=storage.max_bytes_required,
             tier=OWN_TIER if OWN_TIER in limits.tiered_limits else "",
+            tiers=tuple(limits.tiered_limits),
         )
     trace_dest, trace_sampling = trace_of(body)
     return AccountOptions(
