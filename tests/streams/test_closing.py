@@ -93,7 +93,7 @@ def test_a_log_that_is_to_be_removed_is_closed_without_a_write() -> None:
     log = opened(files)
     append(log, b"a")
     calls = len(files.calls)
-    log.close_unmarked()
-    log.close_unmarked()
+    log.close(removing=True)
+    log.close(removing=True)
     assert len(files.calls) == calls
     assert (files.open_files, files.locks) == (0, set())

@@ -417,7 +417,7 @@ class Service:
 
         def close(partition: Partition) -> None:
             if remove:
-                partition.log.close_unmarked()
+                partition.log.close(removing=True)
                 self.store.remove_log(partition.uid, sync=False)
                 return
             try:

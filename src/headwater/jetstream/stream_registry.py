@@ -441,7 +441,7 @@ class StreamRegistry:
 
         def remove() -> None:
             assert self._store is not None
-            stream.log.close_unmarked()
+            stream.log.close(removing=True)
             self._store.remove(directory)
 
         await self._in_thread(remove)

@@ -448,25 +448,23 @@ class Log:
         tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
         return self.reader.range_at(offset)
 
-    def close(self, document: bytes = b"") -> None:
+    def close(self, document: bytes = b"", *, removing: bool = False) -> None:
         """Make everything written durable, record a clean end, and close the files. Staged records that were not written
         are dropped. `document` is kept for the next opening, if the log needs no recovery then. Raises WriteFailed when
-        that fails; the files are given back all the same. Once is enough."""
+        that fails; the files are given back all the same. Once is enough. `removing`: the log is about to be removed, so
+        nothing is written."""
         if self._closed:
             return
         self._closed = True
+        if removing:
+            self._writer.abandon()
+            self._release()
+            return
         try:
             self._flush_deletions()
             indexable = len(self.damage) == len(self.recovery.damage)  # else damage was met that no opening knows of
             self._writer.close(self._live.start, partial(self._write_index, document) if indexable else None)
         finally:
-            self._release()
-
-    def close_unmarked(self) -> None:
-        """Close the files and touch nothing, because the log is about to be removed. Once is enough."""
-        if not self._closed:
-            self._closed = True
-            self._writer.abandon()
             self._release()
 
     def _flush_deletions(self) -> None:
