@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
-from growth_core import connections, listeners, subscriptions, talkers, under_wildcard
+from growth_core import connections, listeners, numbered, subscriptions, talkers, under_wildcard
 from growth_stored import consumers, stored, streams, subjects
 from growth_work import Cost
 from load_generator import Failure
@@ -37,6 +37,7 @@ class Growth(NamedTuple):
 
 GROWTHS = {
     "subscriptions": Growth("subscriptions of one client", (100, 10_000, 100_000), 200_000, subscriptions),
+    "numbered": Growth("subscriptions, number last", (100, 10_000, 100_000), 200_000, numbered),
     "wildcard": Growth("subjects under one wildcard", (100, 10_000, 100_000), 200_000, under_wildcard),
     "connections": Growth("connections, silent", (10, 1000, 10_000), 200_000, connections),
     "talkers": Growth("connections that publish in turn", (100, 1000, 10_000), 50_000, talkers),

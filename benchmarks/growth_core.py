@@ -8,25 +8,30 @@ from growth_work import PAYLOAD, PIECE, STRIDE, Cost, Flow, Taken, cheapest
 from load_generator import Failure, open_link, read_until
 
 
-def subscriptions(server: Contestant, count: int, messages: int) -> Cost:
+def subscriptions(server: Contestant, count: int, messages: int, subject: bytes = b"grow.%06d.events") -> Cost:
     """One connection with `count` literal subscriptions; each message has another subject."""
     with open_link(server.port) as publisher, open_link(server.port) as receiver:
         taken = Taken(server)
         for first in range(0, count, 1000):
             numbers = range(first, min(first + 1000, count))
-            receiver.sendall(b"".join(b"SUB grow.%06d.events %d\r\n" % (number, number) for number in numbers))
+            receiver.sendall(b"".join(b"SUB %b %d\r\n" % (subject % number, number) for number in numbers))
         receiver.sendall(b"PING\r\n")
         read_until(receiver, b"PONG\r\n")
         taken.stop()
         order = [position * STRIDE % count for position in range(messages)]
-        operations = [b"PUB grow.%06d.events %d\r\n%b\r\n" % (number, len(PAYLOAD), PAYLOAD) for number in order]
+        operations = [b"PUB %b %d\r\n%b\r\n" % (subject % number, len(PAYLOAD), PAYLOAD) for number in order]
         expected = sum(
-            len(b"MSG grow.%06d.events %d %d\r\n%b\r\n" % (number, number, len(PAYLOAD), PAYLOAD)) for number in order
+            len(b"MSG %b %d %d\r\n%b\r\n" % (subject % number, number, len(PAYLOAD), PAYLOAD)) for number in order
         )
         flow = Flow(receiver)
         return Cost(
             cheapest(server, messages, lambda: flow.move(publisher, operations, expected)), taken.bytes, taken.made
         )
+
+
+def numbered(server: Contestant, count: int, messages: int) -> Cost:
+    """The same where subjects differ in their last token only."""
+    return subscriptions(server, count, messages, b"grow.events.%06d")
 
 
 def under_wildcard(server: Contestant, count: int, messages: int) -> Cost:

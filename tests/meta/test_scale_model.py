@@ -1,4 +1,4 @@
-"""benchmarks/scale_model.py: what docs/scale.md computes follows the blocks of RESULTS.md, and stands without them."""
+"""benchmarks/scale_model.py: what docs/scale.md computes follows benchmarks/RESULTS.md, and stands without its blocks."""
 
 import importlib.util
 import sys
