@@ -108,6 +108,20 @@ def test_a_worker_that_was_killed_is_replaced_and_nothing_acknowledged_is_lost(t
         assert process.wait(30) == 0
 
 
+def test_workers_that_die_at_once_are_all_replaced() -> None:
+    with started("--workers", "3") as process:
+        ready(process)
+        os.kill(process.pid, signal.SIGSTOP)  # it finds both at once
+        for worker in children(process.pid)[1:]:
+            os.kill(worker, signal.SIGKILL)
+        os.kill(process.pid, signal.SIGCONT)
+        said = [line for _ in "23" for line in until_said(process, " is replaced\n")]
+        assert not [line for line in said if "cannot serve" in line]
+        assert len(children(process.pid)) == 3
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
 def test_a_worker_that_ends_again_and_again_is_given_up_and_the_status_tells() -> None:
     with started("--workers", "2") as process:
         port, _ = ready(process)

@@ -56,6 +56,7 @@ logger = logging.getLogger("headwater")
 HOST = "127.0.0.1"
 MOST_WORKERS = 64
 PATIENCE = 30.0  # seconds until the workers must know each other; they need some 10 ms
+AGAIN = 3.0  # seconds that one in the place of another waits for them: a third may have died meanwhile
 MOST_ENDS = 5  # of one worker within ENDS_WITHIN seconds; then it is not replaced any more
 ENDS_WITHIN = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -134,6 +135,7 @@ class Worker(Serving):
         self._reports = reports
         self._lifeline = lifeline
         self._others = again.place.others
+        self._replaces = again.place.port != 0
         self._number = again.number
         self._board = board
         self.broker.stream_services.usage = usage
@@ -181,8 +183,11 @@ class Worker(Serving):
         send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports))
         meshed = asyncio.ensure_future(self._together(cluster))
         stopped = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait({meshed, stopped}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-        if meshed.done():
+        patience = AGAIN if self._replaces else PATIENCE
+        await asyncio.wait({meshed, stopped}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if meshed.done() or (self._replaces and not stopped.done()):
+            if not meshed.done():
+                logger.warning("worker %d goes on, and does not know every other worker yet", self._number)
             send_report(self._reports, Report(meshed=True))
         elif not stopped.done():
             raise HeadwaterError(f"the workers did not find each other within {PATIENCE:g} s")
@@ -379,14 +384,18 @@ class Workers:
     def _wait(self) -> None:
         """Until no worker is left."""
         while self._running:
-            process, status = os.wait()
-            number = self._running.pop(process, 0)
-            if number:
-                self._board.ended(number)
-            code = os.waitstatus_to_exitcode(status)
-            if number and not self._stopping:
-                logger.error("worker %d ended with status %d; %d go on", number, code, len(self._running))
-                self._replace(number)
+            ended = [os.wait()]
+            while len(ended) < len(self._running) and (more := os.waitpid(-1, os.WNOHANG))[0]:
+                ended.append(more)  # all of them: a new one waits for those that run
+            found = [(self._running.pop(process, 0), os.waitstatus_to_exitcode(status)) for process, status in ended]
+            for number, code in found:
+                if number:
+                    self._board.ended(number)
+                if number and not self._stopping:
+                    logger.error("worker %d ended with status %d; %d go on", number, code, len(self._running))
+            for number, _ in found:
+                if number and not self._stopping:
+                    self._replace(number)
 
     def _replace(self, number: int) -> None:
         """Start a worker anew in the place of one that has ended by itself, unless that happens too often."""
