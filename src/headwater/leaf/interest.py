@@ -18,7 +18,6 @@ from headwater.wire.leaf_lines import LOOP_DETECTION, leaf_interest
 
 Key = tuple[bytes, bytes]
 """Subject and queue group; the group is b"" for plain interest."""
-MOST = 1 << 20  # subjects in one neighbour's interest; nats-server has no limit
 HEAVIEST = 1 << 16  # members of a queue group that count for one neighbour
 
 

@@ -60,7 +60,6 @@ logger = logging.getLogger(__name__)
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
 LONGEST_PING_INTERVAL = 30.0  # as on routes, even if clients have a longer one: only PINGs detect a dead connection
-INFO_SECONDS = 2.0  # for the hub's second INFO
 SETTLE_SECONDS = 1.0  # for a neighbour to read pending output before we close
 _NONCE_BYTES = 11
 
