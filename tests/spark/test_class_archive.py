@@ -1,5 +1,6 @@
 """Spark starts with the classes that a run before has kept. The lanes run this first, for all others."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,13 @@ def test_an_archive_is_of_one_java_and_one_spark(tmp_path: Path, monkeypatch: py
     paths = {archive_path(java, spark) for java in homes for spark in homes}
     assert len(paths) == 4
     assert {path.parent for path in paths} == {tmp_path / "cache" / "headwater" / "java"}
+
+
+def test_an_archive_of_another_version_in_the_same_place_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    before = archive_path(tmp_path, tmp_path)
+    os.utime(tmp_path / "jars", ns=(1, 1))
+    assert archive_path(tmp_path, tmp_path) != before
 
 
 def test_it_takes_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:

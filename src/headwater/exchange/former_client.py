@@ -2,7 +2,7 @@
 
     session ⇄ parser        session ─▶ link ─▶ session        session ─▶ outlet ─▶ link
 
-Reference counts never free such a circle, and the collector looks at old objects rarely (cli/garbage.py): a server whose
+Reference counts never free such a circle, and the collector looks at old objects rarely (server/garbage.py): a server whose
 clients come and go held several times the memory of those that were connected. `release` cuts the circle.
 """
 

@@ -32,9 +32,17 @@ LIMIT = 600.0  # seconds that making one may take
 def archive_path(java_home: Path, spark_home: Path) -> Path:
     """Where the archive for this Java and this Spark is, if there is one."""
     java = (java_home / "bin" / "java").resolve()
-    key = f"{java} {java.stat().st_mtime_ns} {spark_home.absolute()}"
+    jars = spark_home.absolute() / "jars"  # another version of Spark in the same place has another time
+    key = f"{java} {_time_of(java)} {jars} {_time_of(jars)}"
     name = hashlib.sha256(os.fsencode(key)).hexdigest()[:12]
     return cache_directory(os.environ) / "java" / f"classes-{name}.jsa"
+
+
+def _time_of(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:  # no Java, no Spark: what starts them says so
+        return 0
 
 
 def java_options(environ: Mapping[str, str] | None = None) -> str:
