@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import Account, store_directory
+from headwater.exchange.account import ACCOUNT_FOLDERS, Account, store_directory
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.options import BrokerOptions
 from headwater.net.journal import Journal
@@ -194,9 +194,12 @@ class StreamServices:
         services[account.name] = service
 
     def _report_unserved(self) -> None:
+        store = self.options.streams_dir
+        if GLOBAL_ACCOUNT in self.services and not os.path.isdir(f"{store}/{ACCOUNT_FOLDERS}"):
+            return  # as nearly always; what follows imports pathlib
         from headwater.server.unserved_streams import unserved_streams
 
-        for account, streams, folder in unserved_streams(self.options.streams_dir, self.services):
+        for account, streams, folder in unserved_streams(store, self.services):
             self._journal.note("streams_unserved", account=account, streams=streams, folder=folder)
 
     def _start_later(self, account: Account, system_account: Account) -> None:
