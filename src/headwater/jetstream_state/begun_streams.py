@@ -27,7 +27,7 @@ _COPIES = {document + suffix for document in _DOCUMENTS for suffix in meta.COPIE
 def finish_begun(files: Files, parent: str, name: str, names: Collection[str]) -> str:
     """Give the directory `name` of `parent`, which ends in BEGUN, its final name, or remove it where no answer was given
     for it; returns the name that it has then, "" for none. `names`: what is in `parent`; where the final name is taken, this
-    is a copy that somebody made, and stays. Raises OSError."""
+    is a copy made by hand, and stays. Raises OSError."""
     final = name.removesuffix(BEGUN)
     if is_unanswered(files, f"{parent}/{name}"):
         remove_tree(files, f"{parent}/{name}")
