@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import EnvironmentProblem
+from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_state.store import file_stem
 from headwater.jetstream_workers.folders import Spread, check_store, read_spread, stream_folders
 from headwater.jetstream_workers.moving import move
@@ -44,6 +45,17 @@ def test_every_stream_gets_to_its_owner_and_back(store: Path) -> None:
     check_store(FILES, str(store), 1)
     assert contents(store) == before
     assert len(stream_folders(FILES, str(store))) == 16
+
+
+def test_a_stream_whose_last_rename_was_lost_moves_as_well(tmp_path: Path) -> None:
+    """Its creation was answered; a broker that did not look for it under this name would hide it."""
+    (tmp_path / "streams" / (file_stem("S") + BEGUN)).mkdir(parents=True)
+    with pytest.raises(EnvironmentProblem, match="holds streams of one broker"):
+        check_store(FILES, str(tmp_path), 3)
+    assert move(FILES, str(tmp_path), 3) == 1
+    part = tmp_path / "workers" / str(owner_of("", "S", 3))
+    assert (part / "streams" / (file_stem("S") + BEGUN)).is_dir()
+    check_store(FILES, str(tmp_path), 3)
 
 
 class Failing(OsFiles):

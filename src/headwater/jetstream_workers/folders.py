@@ -16,12 +16,15 @@ import msgspec
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.exchange.account import Account
+from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_workers.placement import owner_of
 from headwater.streams import meta
 from headwater.streams.files import Files
 
 WORKERS = "workers"
-STREAM = re.compile(r"^[A-Za-z0-9_-]*-[0-9a-f]{16}$")  # the folder of a stream: see jetstream_state/store.py
+STREAM = re.compile(
+    rf"^[A-Za-z0-9_-]*-[0-9a-f]{{16}}({re.escape(BEGUN)})?$"
+)  # the folder of a stream: see jetstream_state/store.py
 COMMAND = "headwater store spread"
 
 

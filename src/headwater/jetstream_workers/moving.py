@@ -10,6 +10,7 @@ stream, so damaged ones move, too. Blocking.
 from contextlib import ExitStack, closing
 
 from headwater.errors import EnvironmentProblem
+from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_workers.folders import (
     Spread,
     accounts_in,
@@ -65,7 +66,8 @@ def _move(files: Files, directory: str, workers: int, locks: ExitStack) -> int:
         for account in ("", *accounts_in(files, part)):
             lock(part, account)
         for account, stream in stream_folders(files, part):
-            target = owner_of_folder(account, stream, workers) if workers > 1 else 0
+            stem = stream.removesuffix(BEGUN)  # a power loss may have undone its last rename: a start repeats it
+            target = owner_of_folder(account, stem, workers) if workers > 1 else 0
             lock(parts[target], account)
             if target != number:
                 steps.append((account, stream, part, parts[target]))
