@@ -140,7 +140,6 @@ class StreamConfig(Timed, kw_only=True):
     storage: Storage = always("file")
     num_replicas: Int64 = always(1)
     no_ack: bool = False
-    template_owner: str = ""
     duplicate_window: Seconds = unset(0.0)
     placement: Placement | None = None
     mirror: StreamSource | None = None

@@ -69,6 +69,7 @@ API_ATTRIBUTES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "meta": "`name`, `description`, `headers` and `options` of the information itself",
         },
         "StoredMessage": {"stream": "the name that you asked with", "header": "`headers`", "sequence": "`seq`"},
+        "StreamConfig": {"template_owner": "nothing: servers have no templates any more, and refuse the field"},
         "StreamInfo": {"did_create": "`create_stream` raises JetStreamError where another one has the name"},
     }
 )

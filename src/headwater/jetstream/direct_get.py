@@ -28,6 +28,7 @@ from headwater.jetstream_timing import looking
 from headwater.model.subject import is_literal
 from headwater.model.timestamps import parse_time
 from headwater.streams.log import StoredRecord
+from headwater.streams.log_reader import LogReader
 
 logger = logging.getLogger(__name__)
 
@@ -64,11 +65,10 @@ class DirectGet:
             if payload:
                 self.status(reply, BAD_REQUEST)
                 return None
-            contents = self._stream.contents
-            if self._answers.send_last(
-                reply, self._stream.name.encode(), contents.log.reader, contents.subjects, subject
-            ):
-                return None
+            subjects, reader = self._stream.contents.subjects, self._stream.contents.log.reader
+            if isinstance(reader, LogReader):  # not a view's, whose records are answered under another subject
+                if self._answers.send_last(reply, self._stream.name.encode(), reader, subjects, subject):
+                    return None
             return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
         if not payload:
             self.status(reply, EMPTY_REQUEST)

@@ -39,6 +39,16 @@ class SubjectedLog:
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
 
+    @property
+    def reader(self) -> "SubjectedLog":
+        """What reads single records: not the log's own reader, whose records have no subject."""
+        return self
+
+    def record(self, offset: int) -> StoredRecord | None:
+        """As `LogReader.record`."""
+        found = self.read(offset, 1, 1)
+        return found[0] if found and found[0].offset == offset else None
+
     def close(self, document: bytes = b"") -> None:
         """Do nothing: the other face closes the log."""
 
