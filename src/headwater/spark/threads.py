@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql.readwriter import DataFrameWriter
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+MARK = "_activates_its_session"
 WRITES: tuple[tuple[type, str], ...] = (
     (DataFrameWriter, "save"),
     (DataStreamWriter, "start"),
@@ -24,7 +25,7 @@ def write_from_any_thread() -> None:
     effect."""
     for kind, name in WRITES:
         method = getattr(kind, name)
-        if not hasattr(method, "__wrapped__"):
+        if not hasattr(method, MARK):  # `__wrapped__` says nothing: progress_names.py wraps some of them, too
             setattr(kind, name, _in_its_session(method))
 
 
@@ -35,4 +36,5 @@ def _in_its_session(method: Callable[..., Any]) -> Callable[..., Any]:
         session._jvm.SparkSession.setActiveSession(session._jsparkSession)
         return method(writer, *arguments, **named)
 
+    setattr(within, MARK, True)
     return within
