@@ -133,7 +133,7 @@ class Ledger:
 
     def is_copy(self, origin: dict[int, bytes], copy: dict[int, bytes]) -> None:
         """A mirror in the end, when nothing is missing at its end."""
-        if origin != copy:
-            apart = sorted(set(origin.items()) ^ set(copy.items()))
-            raise Broken(f"the mirror differs: {apart[:5]}")
+        lacking, more = sorted(origin.items() - copy.items()), sorted(copy.items() - origin.items())
+        if lacking or more:
+            raise Broken(f"the mirror differs: it lacks {lacking[:5]}, and has {more[:5]} beyond its origin")
         self.counts["mirrored"] += len(copy)

@@ -65,6 +65,14 @@ async def until(nats: NatsClient, name: str, there: bool = True) -> None:
                 return
 
 
+async def messages_in(nats: NatsClient, name: str) -> int:
+    """-1 while there is no stream of this name: that of a purged topic is a new one."""
+    try:
+        return (await nats.jetstream().stream_info(name)).state.messages
+    except JetStreamError:
+        return -1
+
+
 def test_a_message_comes_with_its_headers_and_its_id(tmp_path: Path) -> None:
     async def work(nats: NatsClient, client: Client) -> None:
         await make_topic(nats, client)
@@ -169,6 +177,7 @@ def test_a_topic_that_cannot_be_shown_is_tried_again_and_holds_up_no_other(
 def test_every_partition_is_a_stream_and_goes_with_its_topic(tmp_path: Path) -> None:
     async def work(nats: NatsClient, client: Client) -> None:
         await make_topic(nats, client, 2)
+        await until(nats, "iggy-orders-eu-1")
         jetstream = nats.jetstream()
         await jetstream.create_stream(StreamConfig(name="OTHER", subjects=["other"]))
         await client.send("orders", "eu", [Message(b"x")], 1)
@@ -177,7 +186,7 @@ def test_every_partition_is_a_stream_and_goes_with_its_topic(tmp_path: Path) -> 
         topics = await client.execute(c.GetTopics(Identifier("nats")))
         assert [topic.name for topic in topics] == ["OTHER"]
         await client.execute(c.PurgeTopic(S, T))
-        while (await jetstream.stream_info("iggy-orders-eu-1")).state.messages:
+        while await messages_in(nats, "iggy-orders-eu-1") != 0:
             pass
         await client.execute(c.DeletePartitions(S, T, 1))
         await until(nats, "iggy-orders-eu-1", there=False)
