@@ -323,7 +323,8 @@ class PublishRules:
         if self.config.discard != "new":
             return
         of_subject = 0
-        if self.config.max_msgs_per_subject > 0:
+        # What is in flight is searched only where the durable ones alone do not reach the limit: not for keys that exist.
+        if self._contents.subjects.total(subject) < self.config.max_msgs_per_subject:
             of_subject = sum(1 for item in self.items() if item.subject == subject)
             of_subject += so_far.subjects.get(subject, 0) if so_far is not None else 0
         in_flight, in_flight_bytes = self._in_flight + count, self._in_flight_bytes + weight
