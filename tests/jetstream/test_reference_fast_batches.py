@@ -152,14 +152,16 @@ def test_several_batches_share_what_may_be_unanswered(twins: Twins) -> None:
 
 
 ACCOUNTS = """accounts {
-  A: { users: [ { user: a, password: p } ], jetstream: enabled, exports: [ { service: "f.>", response: stream } ] }
+  A: { users: [ { user: a, password: p } ], jetstream: enabled
+       exports: [ { service: "f.>", response: stream, allow_trace: true } ] }
   B: { users: [ { user: b, password: p } ], imports: [ { service: { account: A, subject: "f.>" } } ] }
 }
 """
 
 
+@pytest.mark.parametrize("traced", [b"", b"NATS/1.0\r\nNats-Trace-Dest: traces\r\n\r\n"], ids=["", "traced"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_publisher_of_another_account_has_a_batch_too(kind: str, tmp_path: Path) -> None:
+def test_a_publisher_of_another_account_has_a_batch_too(kind: str, traced: bytes, tmp_path: Path) -> None:
     settings = f'{ACCOUNTS}\njetstream {{ store_dir: "{tmp_path / "js"}" }}\n'
     stream = b'{"name":"F","subjects":["f.>"],"allow_batched":true}'
     with serve(kind, tmp_path, settings) as server, dial(server.port, user="a", **{"pass": "p"}) as owner:
@@ -168,7 +170,12 @@ def test_a_publisher_of_another_account_has_a_batch_too(kind: str, tmp_path: Pat
         with dial(server.port, user="b", **{"pass": "p"}) as publisher:
             publisher.say(b"SUB x.> 1\r\n")
             for sequence, operation, count in ((1, START, 1), (2, APPEND, 1), (3, APPEND, 0), (4, COMMIT, 1)):
-                publisher.say(b"PUB f.1 x.id.2.fail.%d.%d.$FI 1\r\nx\r\n" % (sequence, operation))
+                steering = b"x.id.2.fail.%d.%d.$FI" % (sequence, operation)
+                if traced:
+                    sizes = len(traced), len(traced) + 1
+                    publisher.say(b"HPUB f.1 %b %d %d\r\n%bx\r\n" % (steering, *sizes, traced))
+                else:
+                    publisher.say(b"PUB f.1 %b 1\r\nx\r\n" % steering)
                 said = [message.payload for message in hear(publisher, count)]
                 if sequence == 1:
                     assert said == [b'{"type":"ack","seq":0,"msgs":2}']

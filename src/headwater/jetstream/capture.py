@@ -31,8 +31,8 @@ from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_state.atomic_batch import names_batch
+from headwater.jetstream_state.fast_batch import LENT, steering_of
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
-from headwater.jetstream_state.fast_batch import steering_of
 from headwater.jetstream_state.items import Answer, Particulars
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, naming
 
@@ -76,7 +76,7 @@ class Capture:
         """Store the message and answer when it is durable."""
         committer: Committer | None = self.committer
         assert committer is not None
-        in_batch = reply.endswith(FAST_SUFFIX) or (reply.startswith(b"_R_.") and steering_of(reply, header_block))
+        in_batch = reply.endswith(FAST_SUFFIX) or (reply.startswith(LENT) and steering_of(reply, header_block))
         if in_batch and self.fast is not None and self.appending is None:
             if not self._append_fast(committer, subject, reply, header_block, payload):
                 subject = self._rules.moved(subject)

@@ -17,7 +17,7 @@ from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_rules import Duplicate, PublishRules
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
-from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
+from headwater.jetstream_state.fast_batch import steering_of
 from headwater.jetstream_state.trace_reasons import DUPLICATE, reason_of
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_header
@@ -65,7 +65,7 @@ class TracedPublish:
                 step.stored(self._rules.moved(subject), wanted=self._is_wanted())
 
         batches: FastPublish | AtomicPublish | None = None
-        if reply.endswith(FAST_SUFFIX):
+        if steering_of(reply, header_block):
             batches = self._capture.fast
         elif names_batch(header_block):
             batches = self._capture.batches
@@ -82,7 +82,7 @@ class TracedPublish:
 
     def _judge(self, step: "StreamStep", message: tuple[bytes, bytes, bytes, bytes]) -> None:
         subject, reply, header_block, payload = message
-        rules, in_batch = self._rules, not reply.endswith(FAST_SUFFIX) and names_batch(header_block)
+        rules, in_batch = self._rules, not steering_of(reply, header_block) and names_batch(header_block)
         moved = rules.moved(subject)
         try:
             if in_batch and not rules.config.allow_atomic:
@@ -104,7 +104,8 @@ class TracedPublish:
         if isinstance(error, JetStreamError) and error.err_code == _STORE_FAILED:
             step.refused(error.description, self._rules.moved(subject))
             return
-        step.refused(reason_of(error, header_block, in_batch=reply.endswith(FAST_SUFFIX) or names_batch(header_block)))
+        in_batch = bool(steering_of(reply, header_block)) or names_batch(header_block)
+        step.refused(reason_of(error, header_block, in_batch=in_batch))
 
     def _is_duplicate(self, header_block: bytes) -> bool:
         message_id = lookup(header_block, b"Nats-Msg-Id")

@@ -31,6 +31,7 @@ from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 
 SUFFIX = b".$FI"
+LENT = b"_R_."  # the reply subjects that an import puts in place of a publisher's (exchange/replies.py)
 MOST_UNANSWERED = 500  # messages
 MOST_OPEN = 1000  # batches of a stream
 TIMEOUT = 10 * SECOND  # without a message of the batch
@@ -70,7 +71,7 @@ def steering_of(reply: bytes, header_block: bytes) -> bytes:
     b"" for a message of no batch."""
     if reply.endswith(SUFFIX):
         return reply
-    if not reply.startswith(b"_R_.") or b"Nats-Request-Info" not in header_block:
+    if not reply.startswith(LENT) or b"Nats-Request-Info" not in header_block:
         return b""
     try:
         asker = msgspec.json.decode(lookup(header_block, b"Nats-Request-Info") or b"{}", type=_Asker)
