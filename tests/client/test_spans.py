@@ -98,6 +98,13 @@ def test_a_message_of_another_program_is_read_whatever_the_case_of_its_headers(r
     assert ids(span)[0] == 0x0AF7651916CD43DD8448EB211C80319C
 
 
+def test_a_message_with_a_malformed_header_block_begins_a_trace(recorded: Recorded) -> None:
+    with recorded.spans.processing(Message("orders", b"1", header_block=b"NATS/1.0\r\nno colon\r\n\r\n")):
+        pass
+    (span,) = recorded.ended
+    assert (span.parent, span.name) == (None, "process orders")
+
+
 def test_headers_that_were_given_stay_as_they_are(recorded: Recorded) -> None:
     given = headwater.Headers({"A": "1"})
     with recorded.spans.sending("orders", given) as sent:

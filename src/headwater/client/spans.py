@@ -14,10 +14,10 @@ The client itself makes no spans: which call belongs to which unit of work is kn
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, HeaderError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 from headwater.version import VERSION
@@ -68,12 +68,15 @@ class Spans:
     @contextmanager
     def processing(self, message: Message, *, group: str = "") -> Iterator[None]:
         """The span of processing a message, a child of the sender's where its headers say so. `group`: the durable
-        consumer or queue group that it came by. An exception is recorded in the span, and goes on."""
+        consumer or queue group that it came by. An exception is recorded in the span, and goes on. A message whose header
+        block is malformed begins a trace: that is for the program to find, which may not want its headers."""
         attributes = _attributes("process", message.subject)
         attributes["messaging.message.body.size"] = len(message.data)
         if group:
             attributes["messaging.consumer.group.name"] = group
-        found = {name.lower(): message.headers.get_all(name)[0] for name in message.headers}
+        found: dict[str, str] = {}
+        with suppress(HeaderError):
+            found = {name.lower(): message.headers.first(name) for name in message.headers}
         if "nats-msg-id" in found:
             attributes["messaging.message.id"] = found["nats-msg-id"]
         with self._tracer.start_as_current_span(
