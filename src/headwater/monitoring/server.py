@@ -153,9 +153,12 @@ class Monitoring:
         from headwater.monitoring.http import TEXT, Response
 
         inside = path.removeprefix(self._base) if path.startswith(self._base) else ""
-        if inside in ("/jsz", "/connz", "/healthz") and self.view.line is not None:
-            self._count(inside)
-            return self._whole(self.view.line, inside, parameters)
+        if self.view.line is not None:
+            from headwater.monitoring.whole import WHOLE
+
+            if inside in WHOLE:
+                self._count(inside)
+                return self._whole(self.view.line, inside, parameters)
         if inside in PAGES:
             self._count(inside)
             return begun(self._page(inside, parameters))
@@ -182,10 +185,7 @@ class Monitoring:
             document = (yield from page) if isinstance(page, Generator) else page
         except ConfigError as error:
             return Response(error.message.encode(), 400, TEXT)
-        # A health probe compares text, people read the rest.
-        dump = msgspec.json.encode if path == "/healthz" else _pretty
-        pieces = yield from encoded_pieces(document, dump)
-        return Response(pieces[0], status, more=pieces[1:])
+        return (yield from _response(path, status, document))
 
     async def _whole(self, line: "Line", path: str, parameters: "Parameters") -> "Response":
         """A page about all workers."""
@@ -195,9 +195,8 @@ class Monitoring:
         status, document = await whole_page(self.view, line, path, parameters)
         if isinstance(document, str):
             return Response(document.encode(), status, TEXT)
-        dump = msgspec.json.encode if path == "/healthz" else _pretty
-        pieces = await in_turns(encoded_pieces(document, dump))
-        return Response(pieces[0], status, more=pieces[1:])
+        response: Response = await in_turns(_response(path, status, document))
+        return response
 
     def _count(self, path: str) -> None:
         self.view.requests[path] = self.view.requests.get(path, 0) + 1
@@ -237,6 +236,16 @@ class Monitoring:
     def _index(self) -> "Response":
         listed = [(path, title) for path, (title, _) in PAGES.items() if title]
         return live_page.index(self._base, [*listed, ("/metrics", "Prometheus"), ("/historyz", "History")])
+
+
+def _response(path: str, status: int, document: object) -> Steps:
+    """The response with this document, in steps."""
+    from headwater.monitoring.http import Response
+
+    # A health probe compares text, people read the rest.
+    dump = msgspec.json.encode if path == "/healthz" else _pretty
+    pieces = yield from encoded_pieces(document, dump)
+    return Response(pieces[0], status, more=pieces[1:])
 
 
 def _pretty(document: object) -> bytes:
