@@ -79,14 +79,15 @@ class TopicStreams:
             await self._hide(uid, forget=False)
 
     async def _run(self) -> None:
-        pause = None if self._whole else FIRST_PAUSE
+        pause = FIRST_PAUSE
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), pause)
+            try:
+                await asyncio.wait_for(self._changed.wait(), None if self._whole else pause)
                 pause = FIRST_PAUSE
+            except TimeoutError:
+                pause = min(2 * pause, LONGEST_PAUSE)
             self._changed.clear()
             self._whole = await self.refresh()
-            pause = None if self._whole else min(2 * (pause or FIRST_PAUSE), LONGEST_PAUSE)
 
     def _wanted(self) -> Iterator[Wanted]:
         for stream in self._service.catalog.streams:
