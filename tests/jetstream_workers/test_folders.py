@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import EnvironmentProblem
+from headwater.exchange.account import part_of
 from headwater.jetstream_state.store import file_stem
 from headwater.jetstream_workers.folders import (
     Spread,
     check_owner,
     check_store,
-    part_of,
     prepare_store,
     read_spread,
     stream_folders,

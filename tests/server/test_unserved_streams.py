@@ -40,5 +40,6 @@ def test_streams_of_an_account_that_is_gone_are_named_at_the_start(tmp_path: Pat
 def test_folders_of_nobody_and_accounts_without_streams_are_not_named(tmp_path: Path) -> None:
     (tmp_path / "accounts" / "account-E" / "streams").mkdir(parents=True)
     (tmp_path / "accounts" / "lost+found" / "streams" / "S").mkdir(parents=True)
+    (tmp_path / "streams" / "ONE-0123456789abcdef.deleted").mkdir(parents=True)  # being deleted when the process died
     assert list(unserved_streams(str(tmp_path), ())) == []
     assert list(unserved_streams(str(tmp_path / "none"), ())) == []

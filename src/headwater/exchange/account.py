@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headwater.exchange.replies import Replies
 
 ACCOUNT_FOLDERS = "accounts"  # of a store
+WORKERS = "workers"  # of a store whose streams are on several workers
 FOLDER_PREFIX = "account-"
 
 
@@ -63,6 +64,11 @@ class Account:
 def store_directory(store: str, name: str) -> str:
     """Where the streams of an account are in a store: the store itself has those of the global account."""
     return store if name == GLOBAL_ACCOUNT else f"{store}/{ACCOUNT_FOLDERS}/{_folder_of(name)}"
+
+
+def part_of(store: str, worker: int) -> str:
+    """Where the streams of a worker are in a store; the folder is laid out as the store of one broker."""
+    return f"{store}/{WORKERS}/{worker}"
 
 
 def _folder_of(name: str) -> str:

@@ -125,7 +125,11 @@ class BrokerOptions(Record):
     def streams_dir(self) -> str:
         """Where this broker's streams are: the store directory, or the folder of one worker in it."""
         directory = str(self.store_dir)
-        return f"{directory}/workers/{self.worker.number}" if self.worker and self.worker.spread else directory
+        if self.worker is None or not self.worker.spread:
+            return directory
+        from headwater.exchange.account import part_of  # here: the commands read options, and need no router
+
+        return part_of(directory, self.worker.number)
 
     def _check_leafnodes(self, leafnodes: "LeafOptions") -> None:
         if self.cluster is not None and self.cluster.protocol != "v2":

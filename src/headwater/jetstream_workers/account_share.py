@@ -12,7 +12,7 @@ from headwater.jetstream.service import JetStream
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_room.whole import Elsewhere
-from headwater.jetstream_workers.claims import Claim, Claims, Gate
+from headwater.jetstream_workers.claims import STORAGES, Claim, Claims, Gate
 from headwater.jetstream_workers.gathering import Gathering
 from headwater.jetstream_workers.line import Line, Reply
 from headwater.jetstream_workers.placement import owner_of, stream_in
@@ -55,7 +55,7 @@ class AccountShare:
     def refresh(self) -> None:
         """Write the bytes of the account's streams into the shared memory."""
         if self._usage is not None:
-            for storage in ("memory", "file"):
+            for storage in STORAGES:
                 self._usage.write(storage, self._weight_here(storage))
 
     def _weight_here(self, storage: str) -> int:

@@ -15,13 +15,12 @@ import msgspec
 
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import Account
+from headwater.exchange.account import ACCOUNT_FOLDERS, FOLDER_PREFIX, WORKERS, Account, part_of
 from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_workers.placement import owner_of
 from headwater.streams import meta
 from headwater.streams.files import Files
 
-WORKERS = "workers"
 STREAM = re.compile(
     rf"^[A-Za-z0-9_-]*-[0-9a-f]{{16}}({re.escape(BEGUN)})?$"
 )  # the folder of a stream: see jetstream_state/store.py
@@ -43,11 +42,6 @@ def folder_of(account: Account) -> str:
 def document_path(directory: str) -> str:
     """The path of the document."""
     return f"{directory}/{WORKERS}/spread"
-
-
-def part_of(directory: str, worker: int) -> str:
-    """The folder of a worker."""
-    return f"{directory}/{WORKERS}/{worker}"
 
 
 def read_spread(files: Files, directory: str) -> Spread | None:
@@ -85,12 +79,17 @@ def stream_folders(files: Files, part: str) -> list[tuple[str, str]]:
 
 def accounts_in(files: Files, part: str) -> list[str]:
     """The folders of accounts in the folder of a broker or of a worker."""
-    return [name for name in _names(files, f"{part}/accounts") if name.startswith("account-")]
+    return [name for name in _names(files, f"{part}/{ACCOUNT_FOLDERS}") if name.startswith(FOLDER_PREFIX)]
+
+
+def account_path(part: str, account: str) -> str:
+    """The folder that an account locks, in the folder of a broker or of a worker."""
+    return f"{part}/{ACCOUNT_FOLDERS}/{account}" if account else part
 
 
 def streams_path(part: str, account: str) -> str:
     """Where the streams of an account are, in the folder of a broker or of a worker."""
-    return f"{part}/accounts/{account}/streams" if account else f"{part}/streams"
+    return f"{account_path(part, account)}/streams"
 
 
 def check_store(files: Files, directory: str, workers: int) -> None:
@@ -100,7 +99,7 @@ def check_store(files: Files, directory: str, workers: int) -> None:
         raise _refusal(directory, workers, f"holds streams that were being moved for {spread.workers} workers")
     if spread is not None and spread.workers != workers:
         raise _refusal(directory, workers, f"holds the streams of {_said(spread.workers)}")
-    misplaced = [number for number in _parts(files, directory) if not 0 < number <= (workers if workers > 1 else 0)]
+    misplaced = [number for number in parts_of(files, directory) if not 0 < number <= (workers if workers > 1 else 0)]
     for number in misplaced:
         if stream_folders(files, part_of(directory, number)):
             raise _refusal(directory, workers, f"holds streams of a worker {number}")
@@ -148,10 +147,6 @@ def _said(workers: int) -> str:
 
 def parts_of(files: Files, directory: str) -> list[int]:
     """The numbers of the workers that have a folder."""
-    return _parts(files, directory)
-
-
-def _parts(files: Files, directory: str) -> list[int]:
     return sorted(int(name) for name in _names(files, f"{directory}/{WORKERS}") if name.isdecimal())
 
 

@@ -10,11 +10,12 @@ stream, so damaged ones move, too. Blocking.
 from contextlib import ExitStack, closing
 
 from headwater.errors import EnvironmentProblem
+from headwater.exchange.account import ACCOUNT_FOLDERS, WORKERS, part_of
 from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_workers.folders import (
     Spread,
+    account_path,
     accounts_in,
-    part_of,
     parts_of,
     stream_folders,
     streams_path,
@@ -48,15 +49,15 @@ def move(files: Files, directory: str, workers: int) -> int:
 def _move(files: Files, directory: str, workers: int, locks: ExitStack) -> int:
     parts = {0: directory, **{number: part_of(directory, number) for number in parts_of(files, directory)}}
     if workers > 1:
-        files.mkdir(f"{directory}/workers")
+        files.mkdir(f"{directory}/{WORKERS}")
         parts |= {number: part_of(directory, number) for number in range(1, workers + 1)}
     locked: set[str] = set()
 
     def lock(part: str, account: str) -> None:
-        own = f"{part}/accounts/{account}" if account else part
+        own = account_path(part, account)
         if own not in locked:
             if account:
-                files.mkdir(f"{part}/accounts")
+                files.mkdir(f"{part}/{ACCOUNT_FOLDERS}")
             files.mkdir(own)
             locks.enter_context(closing(take_directory(files, own, ["streams"], "store spread")))
             locked.add(own)

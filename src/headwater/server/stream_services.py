@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import ACCOUNT_FOLDERS, Account, store_directory
+from headwater.exchange.account import ACCOUNT_FOLDERS, WORKERS, Account, store_directory
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.options import BrokerOptions
 from headwater.net.journal import Journal
@@ -145,7 +145,7 @@ class StreamServices:
 
         directory, worker = str(self.options.store_dir), self.options.worker
         refuse_foreign_store(OsFiles(), directory)
-        if self.options.is_spread or os.path.isdir(f"{directory}/workers"):
+        if self.options.is_spread or os.path.isdir(f"{directory}/{WORKERS}"):
             from headwater.jetstream_workers.folders import check_store
 
             check_store(OsFiles(), directory, worker.count if worker is not None and worker.spread else 1)
@@ -196,7 +196,7 @@ class StreamServices:
     def _report_unserved(self) -> None:
         store = self.options.streams_dir
         if GLOBAL_ACCOUNT in self.services and not os.path.isdir(f"{store}/{ACCOUNT_FOLDERS}"):
-            return  # as nearly always; what follows imports pathlib
+            return  # as nearly always; what follows imports two modules
         from headwater.server.unserved_streams import unserved_streams
 
         for account, streams, folder in unserved_streams(store, self.services):

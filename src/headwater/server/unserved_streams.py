@@ -4,13 +4,15 @@ They stay on disk, and take room, until their account has JetStream again or `$J
 them. Not for the operator mode: there an account may come later.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterator
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import ACCOUNT_FOLDERS, FOLDER_PREFIX, store_directory
+from headwater.exchange.account import FOLDER_PREFIX
+from headwater.jetstream_workers.folders import account_path, stream_folders
+from headwater.streams.files import OsFiles
 
 
 class Unserved(NamedTuple):
@@ -23,8 +25,8 @@ class Unserved(NamedTuple):
 
 def unserved_streams(store: str, served: Container[str]) -> Iterator[Unserved]:
     """What is in the store of accounts that are not `served`, in the order of their folders. Raises OSError."""
-    named = sorted(Path(store, ACCOUNT_FOLDERS).glob(FOLDER_PREFIX + "*"))
-    for account in (GLOBAL_ACCOUNT, *(unquote(folder.name.removeprefix(FOLDER_PREFIX)) for folder in named)):
-        folder = store_directory(store, account)
-        if account not in served and (streams := sum(1 for _ in Path(folder, "streams").glob("*/"))):
-            yield Unserved(account, streams, folder)
+    counts = Counter(account for account, _ in stream_folders(OsFiles(), store))
+    for folder, streams in sorted(counts.items()):
+        account = unquote(folder.removeprefix(FOLDER_PREFIX)) or GLOBAL_ACCOUNT
+        if account not in served:
+            yield Unserved(account, streams, account_path(store, folder))
