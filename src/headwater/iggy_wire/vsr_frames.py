@@ -64,8 +64,10 @@ class Reply(NamedTuple):
 
 
 def has_result_section(operation: int) -> bool:
-    """Whether the reply begins with a result section."""
-    return operation == REGISTER or 128 <= operation < 160 or operation in (161, 162)
+    """Whether the reply begins with a result section. Operations 64 to 127 are those of a server itself: upstream's
+    replies to created topics (64), created partitions (65) and deleted segments (68) have them instead of the requested
+    one."""
+    return operation == REGISTER or 64 <= operation < 160 or operation in (161, 162)
 
 
 def find_request(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX_FRAME) -> Request | int:
