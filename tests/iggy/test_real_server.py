@@ -128,3 +128,28 @@ def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:
             await client.delete_stream("s")
 
     asyncio.run(main())
+
+
+def test_pings_and_polls_among_sends_get_their_own_answers_there(tmp_path: Path) -> None:
+    """That server answers a ping before the send in front of it."""
+
+    async def main() -> None:
+        async with asyncio.timeout(60), real_server(tmp_path) as url, await connected(url) as client:
+            await client.create_stream("s")
+            await client.create_topic("s", "t")
+            await client.create_partitions("s", "t", 1)
+            with pytest.raises(IggyError) as refused:
+                await client.create_partitions("s", "nothing", 1)
+            assert refused.value.number == 2010
+            await client.delete_segments("s", "t", 0, 1)
+            for turn in range(20):
+                sent, _, polled, topic = await asyncio.gather(
+                    client.send("s", "t", [Message(bytes(1000))] * 500, 0),
+                    client.ping(),
+                    client.poll("s", "t", 1, strategy=PollingStrategy.first()),
+                    client.topic("s", "t"),
+                )
+                assert sent.base_offset == turn * 500 and polled == []
+                assert topic is not None and topic.name == "t"
+
+    asyncio.run(main())

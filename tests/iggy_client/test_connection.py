@@ -2,6 +2,9 @@
 
 import asyncio
 import ssl
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -14,10 +17,15 @@ from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy_client.auto_commit import AutoCommit, Moment
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_client.consumer import ConsumerOptions
-from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire.commands import Code, Message
+from headwater.iggy_wire.eras import PROTOCOL, Era
 from headwater.iggy_wire.identifiers import PollingStrategy
+from headwater.iggy_wire.reply_codec import LoginView
+from headwater.iggy_wire.vsr_frames import HEADER_SIZE
 
 ANY = ("127.0.0.1", 0)
+LOGGED_IN = reply_codec.encode(Code.LOGIN_REGISTER, LoginView(1, 5, PROTOCOL, "0.9.0"), Era.V)
 
 
 @pytest.fixture(scope="module")
@@ -130,5 +138,87 @@ def test_a_context_of_the_programs_own_is_used(tmp_path: Path, files: tuple[Path
         async with asyncio.timeout(60), Iggy(options, tmp_path) as iggy:
             async with await connect(f"iggy://iggy:iggy@localhost:{iggy.tcp_port}", tls=own) as client:
                 await client.ping()
+
+    asyncio.run(main())
+
+
+async def request_from(reader: asyncio.StreamReader) -> vsr_frames.Request | None:
+    """The next request; None at the end of input."""
+    try:
+        head = await reader.readexactly(HEADER_SIZE)
+        frame = head + await reader.readexactly(int.from_bytes(head[48:52], "little") - HEADER_SIZE)
+    except asyncio.IncompleteReadError:
+        return None
+    request = vsr_frames.find_request(frame, 0, len(frame))
+    assert isinstance(request, vsr_frames.Request)
+    return request
+
+
+@asynccontextmanager
+async def impostor(answer: Callable[[vsr_frames.Request], bytes]) -> AsyncIterator[str]:
+    """The URL of a server that logs everybody in and then sends what `answer` returns."""
+    over = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (request := await request_from(reader)) is not None:
+            login = request.operation == command_codec.REGISTER
+            writer.write(reply_to(request, bytes(4) + LOGGED_IN) if login else answer(request))
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        over.set()
+
+    async with asyncio.timeout(60), await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        yield f"iggy://iggy:iggy@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        await over.wait()
+
+
+def reply_to(request: vsr_frames.Request, body: bytes) -> bytes:
+    return vsr_frames.reply(request, 1, len(body)) + body
+
+
+def test_an_answer_that_overtakes_others_reaches_its_own_request() -> None:
+    """Apache's server answers a ping before a send that is still being stored."""
+    held: list[bytes] = []
+    arrived = asyncio.Event()
+
+    def answer(request: vsr_frames.Request) -> bytes:
+        if request.operation == command_codec.SEND:
+            held.append(reply_to(request, struct.pack("<IIIIQ", 1, 0, 0, 0, 77)))
+            arrived.set()
+            return b""
+        return reply_to(request, b"") + b"".join(held)
+
+    async def main() -> None:
+        async with impostor(answer) as url, await connect(url, heartbeat=0) as client:
+            sending = asyncio.create_task(client.send("s", "t", [Message(b"x")], 0))
+            await arrived.wait()
+            await client.ping()
+            assert (await sending).base_offset == 77
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("number", "body", "expected"),
+    [(99, b"", "request 99"), (1, b"", "does not say where"), (1, b"123", "invalid_command")],
+)
+def test_an_answer_that_is_none_is_an_error_of_its_call_at_once(number: int, body: bytes, expected: str) -> None:
+    async def main() -> None:
+        def answer(request: vsr_frames.Request) -> bytes:
+            return reply_to(request._replace(number=number), body)
+
+        async with impostor(answer) as url, await connect(url, heartbeat=0, reconnect_attempts=0) as client:
+            with pytest.raises(IggyError, match=expected):
+                await client.send("s", "t", [Message(b"x")], 0)
+
+    asyncio.run(main())
+
+
+def test_a_poll_that_is_cut_off_is_an_error_of_its_call() -> None:
+    async def main() -> None:
+        async with impostor(lambda request: reply_to(request, b"12")) as url, await connect(url, heartbeat=0) as client:
+            with pytest.raises(IggyError, match="at least 16 bytes, not 2"):
+                await client.poll("s", "t")
 
     asyncio.run(main())

@@ -4,8 +4,8 @@ Spark plans and reads in processes that run one thing at a time; there the async
 bytes are those of `requests` and `command_codec`, the same as the asyncio client's.
 
     execute            one command, its view
-    ask ... answer     send a command and go on; answers come in the order of the questions, and lie in `buffer` until
-                       `consume`: a reader decodes a poll where it was received, without a copy
+    ask ... answer     send a command and go on; answers come in the order of the questions (others are an error), and lie
+                       in `buffer` until `consume`: a reader decodes a poll where it was received, without a copy
 
 There is no reconnect: a lost connection raises TransportError, and the owner, which has the position, connects again. A
 refusal is an IggyError with the server's number. One thread at a time.
@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from headwater.errors import IggyError, RequestTimeout
+from headwater.errors import ConnectionClosed, IggyError, RequestTimeout
 from headwater.iggy_client.requests import Requests, body_of
 from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
@@ -41,7 +41,7 @@ class BlockingIggy:
         self._connection = connection
         self._timeout = timeout
         self._out = Requests()
-        self._asked: deque[Code] = deque()
+        self._asked: deque[tuple[Code, int]] = deque()
 
     @classmethod
     def connect(
@@ -110,8 +110,12 @@ class BlockingIggy:
                 break
             received.expect(found)
             if not self._connection.receive(deadline) and time.monotonic() >= deadline:
-                raise RequestTimeout(f"no answer to {self._asked[0].name.lower()}", value=self._connection.address)
-        self._asked.popleft()
+                raise RequestTimeout(f"no answer to {self._asked[0][0].name.lower()}", value=self._connection.address)
+        code, number = self._asked.popleft()
+        if found.request != number:  # upstream's server may answer a later one first
+            self.close()
+            text = f"the server answered request {found.request} where {number}, {code.name.lower()}, was the next one"
+            raise ConnectionClosed(text, value=self._connection.address)
         try:
             return body_of(found, received.data)
         except IggyError:
@@ -132,5 +136,5 @@ class BlockingIggy:
     def _ask(self, code: Code, *pieces: bytes | bytearray) -> None:
         head = self._out.write(code, pieces)
         self.requests += 1
-        self._asked.append(code)
+        self._asked.append((code, self._out.number))
         self._connection.send(b"".join((head, *pieces)), deadline_after(self._timeout))

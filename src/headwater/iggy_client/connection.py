@@ -1,12 +1,13 @@
 """One connection to a server, logged in: requests out in the order of the calls, each answer to the call that waits for it.
 
-TCP, TLS and WebSocket are one stream of frames with answers in order. Over QUIC each request has a stream of its own.
+TCP, TLS and WebSocket are one stream of frames; an answer repeats the number of its request, and may overtake others. Over
+QUIC each request has a stream of its own.
 There is no reconnect: when the connection is lost, everything in flight fails with ConnectionClosed, and `on_lost` is
 called once.
 """
 
 import asyncio
-from collections import deque
+import struct
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ from headwater.iggy_client.options import Options
 from headwater.iggy_client.requests import Requests, body_of
 from headwater.iggy_wire import vsr_frames
 from headwater.iggy_wire.commands import Code
+from headwater.iggy_wire.error_numbers import refusal
 from headwater.net.layer import Layer, Stack
 from headwater.net.link import LARGE_BYTES, Link
 from headwater.net.tcp import dial
@@ -59,7 +61,8 @@ class Connection:
         waiting = _Waiting(read, self._loop.create_future())
         clock = self._loop.call_later(self._options.timeout, _expire, waiting.answer, code, self._options.timeout)
         try:
-            channel.ask((self.requests.write(code, pieces), *pieces), waiting)
+            head = self.requests.write(code, pieces)
+            channel.ask(self.requests.number, (head, *pieces), waiting)
             return await waiting.answer
         finally:
             clock.cancel()
@@ -101,7 +104,7 @@ class Connection:
 class _Channel(Protocol):
     """The transport of requests."""
 
-    def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None: ...
+    def ask(self, number: int, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None: ...
     def fail(self, error: Exception) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
@@ -121,6 +124,8 @@ def _answer(waiting: _Waiting, reply: vsr_frames.Reply, buffer: bytearray) -> No
         waiting.answer.set_result(waiting.read(buffer, body.start, body.end))
     except HeadwaterError as error:
         waiting.answer.set_exception(error)
+    except (struct.error, ValueError, LookupError) as error:
+        waiting.answer.set_exception(refusal("invalid_format", f"the answer cannot be read: {error}"))
 
 
 def _fail(waiting: _Waiting, error: Exception) -> None:
@@ -135,7 +140,7 @@ class StreamChannel:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._link: Link | None = None
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: dict[int, _Waiting] = {}  # by the numbers of the requests
 
     def attach(self, link: Link) -> None:
         self._link = link
@@ -151,6 +156,7 @@ class StreamChannel:
         while at < filled:
             try:
                 reply = vsr_frames.find_reply(buffer, at, filled)
+                waiting = None if isinstance(reply, int) else self._asked(reply.request)
             except IggyError as error:  # an eviction, or no frame: nothing behind it can be trusted
                 self._connection.ended(error)
                 if self._link is not None:
@@ -160,14 +166,21 @@ class StreamChannel:
                 if self._link is not None:
                     self._link.expect(reply)
                 break
-            if self._waiting:
-                _answer(self._waiting.popleft(), reply, buffer)
+            if waiting is not None:
+                _answer(waiting, reply, buffer)
             at = reply.end
         return at
 
-    def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
+    def _asked(self, number: int) -> _Waiting:
+        """The request that an answer is for. Raises IggyError: an answer to nothing could be taken for another's."""
+        waiting = self._waiting.pop(number, None)
+        if waiting is None:
+            raise refusal("error", f"the server answered request {number}, which waits for no answer", number)
+        return waiting
+
+    def ask(self, number: int, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
         assert self._link is not None
-        self._waiting.append(waiting)
+        self._waiting[number] = waiting
         if sum(map(len, pieces)) >= LARGE_BYTES:
             self._link.send(pieces, at_once=True)
         else:
@@ -176,8 +189,8 @@ class StreamChannel:
         self._link.flush()
 
     def fail(self, error: Exception) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for one in waiting:
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting.values():
             _fail(one, error)
 
     def close(self) -> None:
@@ -217,7 +230,7 @@ class QuicChannel:
         self._connection.ended(error)
         asyncio.get_running_loop().call_soon(self._connection.gone)  # as above
 
-    def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
+    def ask(self, number: int, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
         self._waiting[self.link.ask(b"".join(pieces))] = waiting
 
     def fail(self, error: Exception) -> None:

@@ -71,6 +71,8 @@ def _poll_body(address: bytes, strategy: PollingStrategy, count: int, auto_commi
 
 
 def _read_polled(buffer: bytearray, start: int, end: int) -> Polled:
+    if end - start < PREFIX.size:
+        raise refusal("invalid_format", f"the answer to a poll has at least {PREFIX.size} bytes, not {end - start}")
     shown, current_offset, _ = PREFIX.unpack_from(buffer, start)
     return Polled(shown, current_offset, read_messages(buffer, start + PREFIX.size, end))
 
@@ -79,6 +81,8 @@ def _read_sent(buffer: bytearray, start: int, end: int) -> SentView:
     if end - start == _SENT.size:
         return SentView(*_SENT.unpack_from(buffer, start)[1:])
     sent: list[SentView] = reply_codec.decode(Code.SEND_MESSAGES, as_bytes(buffer, start, end), Era.V)
+    if not sent:  # upstream answers so where the offset is not known any more
+        raise refusal("error", "the batch is stored, but the server does not say where")
     return sent[0]
 
 

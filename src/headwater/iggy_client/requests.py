@@ -22,21 +22,25 @@ _REFUSED_SIZE: Final = 12  # count, index, number
 
 
 class Requests:
-    """The counters of one connection; `login` is the number that the server gave at the log-in."""
+    """The counters of one connection; `login` is the number that the server gave at the log-in, `number` that of the last
+    request. Each request has a number of its own, which its answer repeats: upstream's server answers a ping before the
+    send in front of it. (Its own clients never have two requests in flight, and number only some.)"""
 
     def __init__(self) -> None:
         self.login = 0
         self._id = os.urandom(16)
-        self._number = 0
+        self.number = 0
+        self._count = 0
 
     def write(self, code: Code, pieces: Sequence[bytes | bytearray]) -> bytes:
         """The header in front of the pieces of a body."""
         operation = operation_of(code)
-        number = 0 if operation == command_codec.REGISTER else self._number + 1
-        if is_replicated(code):
-            self._number = number
+        self.number = 0
+        if operation != command_codec.REGISTER:
+            self._count += 1
+            self.number = self._count
         checksum = xxh3_64(b"".join(pieces)) if vsr_frames.needs_checksum(code) else 0
-        return vsr_frames.request(code, sum(map(len, pieces)), self._id, number, self.login, checksum)
+        return vsr_frames.request(code, sum(map(len, pieces)), self._id, self.number, self.login, checksum)
 
 
 def operation_of(code: Code) -> int:
