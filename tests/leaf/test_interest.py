@@ -8,12 +8,12 @@ ALL = Crossing(())
 MARK = b"$LDS.mark"
 
 
-def spoke(cluster: str = "", *, isolated: bool = False, hears: Crossing = ALL) -> Neighbour:
-    return Neighbour(is_hub=False, cluster=cluster, isolated=isolated, hears=hears)
+def spoke(cluster: str = "", *, isolated: bool = False, may_announce: Crossing = ALL) -> Neighbour:
+    return Neighbour(is_hub=False, cluster=cluster, isolated=isolated, may_announce=may_announce)
 
 
 def hub() -> Neighbour:
-    return Neighbour(is_hub=True, hears=ALL)
+    return Neighbour(is_hub=True, may_announce=ALL)
 
 
 def joined(*neighbours: Neighbour) -> Interest:
@@ -92,14 +92,14 @@ def test_spokes_of_one_cluster_do_not_get_each_others_interest() -> None:
 
 
 def test_interest_that_may_not_cross_is_not_announced_until_it_may() -> None:
-    there = spoke(hears=Crossing((b"$JS.API.>",), [SubjectRules(allow=("open.>",))]))
+    there = spoke(may_announce=Crossing((b"$JS.API.>",), [SubjectRules(allow=("open.>",))]))
     interest = Interest(MARK)
     interest.join(there)
     assert interest.add(b"secret", b"") == []
     assert interest.add(b"$JS.API.>", b"") == []
     assert interest.add(b"open.a", b"") == [(there, b"LS+ open.a\r\n")]
     assert interest.add(b">", b"") == [(there, b"LS+ >\r\n")]
-    there.hears = Crossing((), [SubjectRules(allow=("secret",))])
+    there.may_announce = Crossing((), [SubjectRules(allow=("secret",))])
     assert sorted(interest.renew(there).splitlines()) == [b"LS+ secret", b"LS- open.a"]
 
 

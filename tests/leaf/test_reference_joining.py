@@ -176,7 +176,7 @@ def test_a_hub_with_an_untrusted_certificate_is_not_joined(
         assert leaf.embedded is not None
         nodes = leaf.embedded.broker.leafnodes
         assert nodes is not None
-        run(lambda stack: until(lambda: "certificate" in nodes.remotes[0].reason, "the reason"))
+        run(lambda stack: until(lambda: "certificate" in nodes.dialler.remotes[0].reason, "the reason"))
         assert nodes.joined() == []
 
 
@@ -315,7 +315,7 @@ def test_a_second_remote_to_the_same_accounts_is_given_up_by_us(tmp_path: Path, 
             assert nodes is not None
 
             def settled() -> bool:
-                reasons = sorted(remote.reason for remote in nodes.remotes)
+                reasons = sorted(remote.reason for remote in nodes.dialler.remotes)
                 return reasons[0] == "" and "another remote leads to the same account" in reasons[1]
 
             run(lambda stack: until(settled, "one of two"))
@@ -329,7 +329,7 @@ def test_a_refused_spoke_shows_the_reason_and_retries(tmp_path: Path, hub_kind: 
         broker = leaf.embedded.broker
         nodes = broker.leafnodes
         assert nodes is not None
-        run(lambda stack: until(lambda: nodes.remotes[0].reason == "Authorization Violation", "the reason"))
+        run(lambda stack: until(lambda: nodes.dialler.remotes[0].reason == "Authorization Violation", "the reason"))
         run(lambda stack: until(lambda: broker.journal.counts["leafnode_not_joined"] >= 2, "another try"))
         assert nodes.joined() == []
 
@@ -343,7 +343,7 @@ def test_a_user_of_an_account_with_a_callout_may_not_join_while_no_service_liste
         assert hub.embedded is not None and leaf.embedded is not None
         nodes = leaf.embedded.broker.leafnodes
         assert nodes is not None
-        run(lambda stack: until(lambda: nodes.remotes[0].reason == "Authorization Violation", "the reason"))
+        run(lambda stack: until(lambda: nodes.dialler.remotes[0].reason == "Authorization Violation", "the reason"))
         assert nodes.joined() == []
     remote = f'credentials: "{credentials_of(service, chain, tmp_path)}"'
     with pair(tmp_path / "again", (OURS, OURS), config, remote) as (hub, leaf):
@@ -360,7 +360,7 @@ def test_a_port_for_clients_is_no_hub(tmp_path: Path) -> None:
             assert leaf.embedded is not None
             nodes = leaf.embedded.broker.leafnodes
             assert nodes is not None
-            run(lambda stack: until(lambda: "wrong port" in nodes.remotes[0].reason, "the reason"))
+            run(lambda stack: until(lambda: "wrong port" in nodes.dialler.remotes[0].reason, "the reason"))
 
 
 @pairs
@@ -377,6 +377,6 @@ def test_equal_names_are_refused_by_the_hub(tmp_path: Path, hub_kind: str, leaf_
                 nodes = leaf.embedded.broker.leafnodes
                 assert nodes is not None
                 text = "remote leafnode has same cluster name"
-                run(lambda stack: until(lambda: nodes.remotes[0].reason == text, "the reason"))
+                run(lambda stack: until(lambda: nodes.dialler.remotes[0].reason == text, "the reason"))
             else:
                 run(lambda stack: until(lambda: "same cluster name" in leaf.log(), "the reason"))

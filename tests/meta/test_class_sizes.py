@@ -35,8 +35,6 @@ KNOWN = {
     "wire/row_frames.py:RowFrames": (20, 5, "the columns of a batch, read row by row in C"),
     # Still to be taken apart.
     "iggy/service.py:Service": (24, 17, "pending"),
-    "leaf/connection.py:LeafConnection": (26, 19, "pending"),
-    "leaf/service.py:LeafNodes": (32, 28, "pending"),
     "streams/log.py:Log": (
         13,
         41,

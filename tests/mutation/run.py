@@ -1,6 +1,6 @@
 """A mutation pass: which small mistakes in a package would its own fast tests let through?
 
-    .venv/bin/python tests/mutation/run.py PACKAGE [--sample 200] [--seed 1]
+    .venv/bin/python tests/mutation/run.py PACKAGE [--sample 200] [--seed 1] [--modules sublist auth/guard]
 
 mutmut makes the mutants (another operator, another number, an argument left out, ...) in a copy of the checkout below
 `build/mutation`, and runs those tests of the package's own folder that reach the changed function, interpreted and up to
@@ -34,6 +34,7 @@ MODULES = {
     "exchange": ["exchange/*.py", "exchange/auth/*.py"],
     "cluster": ["cluster/*.py"],
     "leaf": ["leaf/*.py"],
+    "iggy": ["iggy/*.py"],
 }
 TESTS = {
     "wire": ["tests/wire"],
@@ -46,9 +47,11 @@ TESTS = {
     "exchange": ["tests/exchange"],
     "cluster": ["tests/cluster"],
     "leaf": ["tests/leaf"],
+    "iggy": ["tests/iggy"],
 }
 KEPT = ("tests/conftest.py", "tests/support", "tests/vectors", "benchmarks", "docs/log-format.md")
 FAST = "not (slow or spark or interop or kill)"
+WITH_PEERS = {"cluster", "leaf"}  # most of their tests hold a connection against nats-server, in fractions of a second
 WORDING = (r"^\s*raise ", r"logger\.", r"\bhint=", r'^\s*f?"')
 SURVIVED = (0, 33)  # exit codes: all tests passed; no test reaches the function
 DAY = 86_400
@@ -66,8 +69,8 @@ def install() -> None:
     done.write_text(pins.read_text())
 
 
-def prepare(package: str) -> Path:
-    """A copy of what the pass needs, with mutmut's configuration."""
+def prepare(package: str, modules: list[str]) -> Path:
+    """A copy of what the pass needs, with mutmut's configuration; `modules` are those to mutate, none for all."""
     place = ROOT / "build" / "mutation" / package
     shutil.rmtree(place, ignore_errors=True)
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -81,13 +84,15 @@ def prepare(package: str) -> Path:
     for path in (place / "src").rglob("*.py"):
         text = path.read_text("utf-8")
         path.write_text(re.sub(r"(?m)^( *if cython\.compiled:)$", r"\1  # pragma: no mutate block", text), "utf-8")
+    marks = FAST.replace("interop or ", "") if package in WITH_PEERS else FAST
+    mutated = [f"{package}/{name}.py" for name in modules] or MODULES[package]
     settings = {
         "source_paths": ["src/headwater"],
-        "only_mutate": [f"src/headwater/{pattern}" for pattern in MODULES[package]],
+        "only_mutate": [f"src/headwater/{pattern}" for pattern in mutated],
         "do_not_mutate_patterns": list(WORDING),
         "also_copy": ["benchmarks", "docs"],
         "pytest_add_cli_args_test_selection": TESTS[package],
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile", "brief", "-m", FAST],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile", "brief", "-m", marks],
         "use_git_change_detection": False,
         "track_dependencies": False,
         "timeout_constant": 6.0,
@@ -132,9 +137,10 @@ def main() -> int:
     parser.add_argument("package", choices=list(MODULES))
     parser.add_argument("--sample", type=int, default=200, help="mutants to try; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--modules", nargs="*", default=[], help="only these of the package, without .py")
     arguments = parser.parse_args()
     install()
-    place = prepare(arguments.package)
+    place = prepare(arguments.package, arguments.modules)
     mutmut(place, "run", "--max-children", "1", "none")  # makes the mutants, and learns which tests reach which
     names = sorted(results(place))
     if not names:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.wire import client_ops
+from headwater.wire import violations
 from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
 from headwater.wire.memory import COMPILED
 from headwater.wire.message_view import MessageView
@@ -119,40 +119,40 @@ BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
         (b"pong\n", ("pong",)),
         (b"INFO {}\r\n", ("info", b"{}")),
         (b"-ERR 'x'\r\n", ("error",)),
-        (b"FROB\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"X", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUX", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b" PING\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUB\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"SUB\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUBX a 1\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"MSG a 1 1\r\nx\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"GET / HTTP/1.1\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUB a 2\r\nokay\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUB a 2\r\nok\n", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUB a 2\r\nok\rX", ("violation", client_ops.UNKNOWN_OPERATION)),
-        (b"PUB a\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a b c 1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a 2\r\r\nok\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a xx\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a -1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a +1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a 1_0\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        ("PUB a ٢\r\n".encode(), ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a 1234567890\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"HPUB a 5 4\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"HPUB a 5\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"HPUB a b c 1 2\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"SUB a\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"SUB a b c d\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"UNSUB\t\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"UNSUB 1 2 3\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
-        (b"PUB a 999999999\r\n", ("violation", client_ops.PAYLOAD_TOO_LARGE)),
-        (b"SUB " + b"a" * 70, ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
-        (b"SUB " + b"a" * 70 + b" 1\r\n", ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
-        (b"PUB " + b"a" * 70 + b" 1\r\n", ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
-        (b"CONNECT " + b" " * 5 + b"{" * 70, ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
+        (b"FROB\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"X", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUX", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b" PING\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUB\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"SUB\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUBX a 1\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"MSG a 1 1\r\nx\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"GET / HTTP/1.1\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUB a 2\r\nokay\r\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUB a 2\r\nok\n", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUB a 2\r\nok\rX", ("violation", violations.UNKNOWN_OPERATION)),
+        (b"PUB a\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a b c 1\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a 2\r\r\nok\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a xx\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a -1\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a +1\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a 1_0\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        ("PUB a ٢\r\n".encode(), ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a 1234567890\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"HPUB a 5 4\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"HPUB a 5\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"HPUB a b c 1 2\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"SUB a\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"SUB a b c d\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"UNSUB\t\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"UNSUB 1 2 3\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"PUB a 999999999\r\n", ("violation", violations.PAYLOAD_TOO_LARGE)),
+        (b"SUB " + b"a" * 70, ("violation", violations.CONTROL_LINE_TOO_LONG)),
+        (b"SUB " + b"a" * 70 + b" 1\r\n", ("violation", violations.CONTROL_LINE_TOO_LONG)),
+        (b"PUB " + b"a" * 70 + b" 1\r\n", ("violation", violations.CONTROL_LINE_TOO_LONG)),
+        (b"CONNECT " + b" " * 5 + b"{" * 70, ("violation", violations.CONTROL_LINE_TOO_LONG)),
     ],
 )
 def test_an_op_is_understood_as_nats_server_understands_it(data: bytes, call: Call) -> None:
@@ -178,7 +178,7 @@ def test_a_payload_may_hold_anything() -> None:
 
 
 def test_no_call_follows_a_violation() -> None:
-    assert parse(b"FROB\r\nPING\r\nPING\r\n") == [("violation", client_ops.UNKNOWN_OPERATION)]
+    assert parse(b"FROB\r\nPING\r\nPING\r\n") == [("violation", violations.UNKNOWN_OPERATION)]
 
 
 def test_a_handler_can_stop_the_parser() -> None:
@@ -192,7 +192,7 @@ def test_a_handler_can_stop_the_parser() -> None:
 
 def test_before_connect_only_connect_is_allowed_where_credentials_are_required() -> None:
     for data, expected in (
-        (b"PING\r\n", [("violation", client_ops.NOT_CONNECTED)]),
+        (b"PING\r\n", [("violation", violations.NOT_CONNECTED)]),
         (b"CONNECT {}\r\n", [("connect", b"{}")]),
     ):
         recorder = Recorder()
@@ -208,11 +208,11 @@ def test_hpub_is_bad_arguments_if_the_client_did_not_enable_headers() -> None:
     parser.headers = False
     data = bytearray(b"HPUB a 18 20\r\n" + BLOCK + b"ok\r\n")
     parser.parse(data, 0, len(data))
-    assert recorder.calls == [("violation", client_ops.BAD_ARGUMENTS)]
+    assert recorder.calls == [("violation", violations.BAD_ARGUMENTS)]
 
 
 def test_max_payload_is_checked_before_the_body_arrives() -> None:
-    assert parse(b"PUB a 11\r\n", max_payload=10) == [("violation", client_ops.PAYLOAD_TOO_LARGE)]
+    assert parse(b"PUB a 11\r\n", max_payload=10) == [("violation", violations.PAYLOAD_TOO_LARGE)]
     assert parse(b"PUB a 10\r\n", max_payload=10) == []
 
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.route_transcripts import streams
 
-from headwater.wire import route_ops
+from headwater.wire import route_ops, violations
 from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+from headwater.wire.verbs import SUSPEND
 
 Call = tuple[object, ...]
 
@@ -169,7 +170,7 @@ def test_messages_with_the_same_line_are_the_same_one_by_one_and_together(line: 
     assert calls == calls_for(ops, dialect)
     assert [call[-1] for call in calls] == [b"%05d" % number for number in range(20)]
     torn = b"".join(ops[:3]) + line + b"123456\r\n"
-    assert calls_for([torn], dialect) == [*calls[:3], ("violation", route_ops.UNKNOWN_OPERATION)]
+    assert calls_for([torn], dialect) == [*calls[:3], ("violation", violations.UNKNOWN_OPERATION)]
 
 
 class Counting(Recorder):
@@ -191,7 +192,7 @@ def test_run_is_handed_over_at_once_and_may_be_stopped_and_suspended_in_between(
     class Suspending(Recorder):
         def on_connect(self, json: bytes) -> int:
             super().on_connect(json)
-            return route_ops.SUSPEND
+            return SUSPEND
 
     waiting = Suspending()
     parser = RouteOpParser(waiting)
@@ -227,8 +228,8 @@ def test_account_of_a_dedicated_route_is_not_on_the_wire() -> None:
             b"LMSG c $G foo bar 12 17\r\nNATS/1.0\r\n\r\nhello\r\n",
             (*message(reply=b"bar", block=b"NATS/1.0\r\n\r\n"), b"c"),
         ),
-        (b"LMSG c $G foo 5\r\nhello\r\n", ("violation", route_ops.BAD_ARGUMENTS)),
-        (b"LS+ c $G foo q\r\n", ("violation", route_ops.BAD_ARGUMENTS)),
+        (b"LMSG c $G foo 5\r\nhello\r\n", ("violation", violations.BAD_ARGUMENTS)),
+        (b"LS+ c $G foo q\r\n", ("violation", violations.BAD_ARGUMENTS)),
     ],
 )
 def test_leaf_nodes_of_a_peer_are_named_by_their_cluster(line: bytes, call: Call) -> None:
@@ -262,21 +263,21 @@ def test_ops_for_others_are_ignored(line: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "dialect", "violation"),
     [
-        (b"XYZ\r\n", route_ops.UNDECIDED, route_ops.UNKNOWN_OPERATION),
-        (b"\r\n", route_ops.UNDECIDED, route_ops.UNKNOWN_OPERATION),
-        (b"RS+ $G foo\r\n", route_ops.V1, route_ops.UNKNOWN_OPERATION),
-        (b"HMSG $G foo 12 12\r\n", route_ops.V1, route_ops.UNKNOWN_OPERATION),
-        (b"MSG foo RSID:1:1 2\r\nhi\r\n", route_ops.V2, route_ops.UNKNOWN_OPERATION),
-        (b"MSG foo RSID:1:1 2\r\nhello\r\n", route_ops.V1, route_ops.UNKNOWN_OPERATION),
-        (b"MSG foo 3\r\n", route_ops.V1, route_ops.BAD_ARGUMENTS),
-        (b"MSG foo RSID:1:1 x\r\n", route_ops.V1, route_ops.BAD_ARGUMENTS),
-        (b"RMSG $G foo a b 3\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
-        (b"HMSG $G foo 9 3\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
-        (b"RS+ $G\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
-        (b"RS+ $G foo q\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
-        (b"SUB foo\r\n", route_ops.V1, route_ops.BAD_ARGUMENTS),
-        (b"RMSG $G foo 999999999\r\n", route_ops.V2, route_ops.PAYLOAD_TOO_LARGE),
-        (b"INFO " + b"x" * 17000, route_ops.V2, route_ops.CONTROL_LINE_TOO_LONG),
+        (b"XYZ\r\n", route_ops.UNDECIDED, violations.UNKNOWN_OPERATION),
+        (b"\r\n", route_ops.UNDECIDED, violations.UNKNOWN_OPERATION),
+        (b"RS+ $G foo\r\n", route_ops.V1, violations.UNKNOWN_OPERATION),
+        (b"HMSG $G foo 12 12\r\n", route_ops.V1, violations.UNKNOWN_OPERATION),
+        (b"MSG foo RSID:1:1 2\r\nhi\r\n", route_ops.V2, violations.UNKNOWN_OPERATION),
+        (b"MSG foo RSID:1:1 2\r\nhello\r\n", route_ops.V1, violations.UNKNOWN_OPERATION),
+        (b"MSG foo 3\r\n", route_ops.V1, violations.BAD_ARGUMENTS),
+        (b"MSG foo RSID:1:1 x\r\n", route_ops.V1, violations.BAD_ARGUMENTS),
+        (b"RMSG $G foo a b 3\r\n", route_ops.V2, violations.BAD_ARGUMENTS),
+        (b"HMSG $G foo 9 3\r\n", route_ops.V2, violations.BAD_ARGUMENTS),
+        (b"RS+ $G\r\n", route_ops.V2, violations.BAD_ARGUMENTS),
+        (b"RS+ $G foo q\r\n", route_ops.V2, violations.BAD_ARGUMENTS),
+        (b"SUB foo\r\n", route_ops.V1, violations.BAD_ARGUMENTS),
+        (b"RMSG $G foo 999999999\r\n", route_ops.V2, violations.PAYLOAD_TOO_LARGE),
+        (b"INFO " + b"x" * 17000, route_ops.V2, violations.CONTROL_LINE_TOO_LONG),
     ],
 )
 def test_violation_is_reported_once_and_nothing_after_it_is_parsed(data: bytes, dialect: int, violation: int) -> None:
@@ -360,17 +361,17 @@ def test_ops_between_leaf_nodes_name_no_account(said: bytes, heard: Call) -> Non
 @pytest.mark.parametrize(
     ("said", "violation"),
     [
-        (b"LS+\r\n", route_ops.UNKNOWN_OPERATION),
-        (b"LS+ foo q\r\n", route_ops.BAD_ARGUMENTS),
-        (b"LS+ foo q x\r\n", route_ops.BAD_ARGUMENTS),
-        (b"LMSG foo\r\n", route_ops.BAD_ARGUMENTS),
-        (b"LMSG foo a b 2\r\nhi\r\n", route_ops.BAD_ARGUMENTS),
-        (b"HMSG foo 15 14\r\nNATS/1.0\r\n\r\nhi\r\n", route_ops.BAD_ARGUMENTS),
-        (b"LMSG foo 2\r\nhiho", route_ops.UNKNOWN_OPERATION),
-        (b"RMSG $G foo 2\r\nhi\r\n", route_ops.UNKNOWN_OPERATION),
-        (b"RS+ $G foo\r\n", route_ops.UNKNOWN_OPERATION),
-        (b"MSG foo 1 2\r\nhi\r\n", route_ops.UNKNOWN_OPERATION),
-        (b"SUB foo 1\r\n", route_ops.UNKNOWN_OPERATION),
+        (b"LS+\r\n", violations.UNKNOWN_OPERATION),
+        (b"LS+ foo q\r\n", violations.BAD_ARGUMENTS),
+        (b"LS+ foo q x\r\n", violations.BAD_ARGUMENTS),
+        (b"LMSG foo\r\n", violations.BAD_ARGUMENTS),
+        (b"LMSG foo a b 2\r\nhi\r\n", violations.BAD_ARGUMENTS),
+        (b"HMSG foo 15 14\r\nNATS/1.0\r\n\r\nhi\r\n", violations.BAD_ARGUMENTS),
+        (b"LMSG foo 2\r\nhiho", violations.UNKNOWN_OPERATION),
+        (b"RMSG $G foo 2\r\nhi\r\n", violations.UNKNOWN_OPERATION),
+        (b"RS+ $G foo\r\n", violations.UNKNOWN_OPERATION),
+        (b"MSG foo 1 2\r\nhi\r\n", violations.UNKNOWN_OPERATION),
+        (b"SUB foo 1\r\n", violations.UNKNOWN_OPERATION),
     ],
 )
 def test_anything_but_an_op_of_a_leaf_node_is_a_violation(said: bytes, violation: int) -> None:
@@ -388,9 +389,9 @@ def test_a_leaf_nodes_lines_and_payloads_have_their_own_limits() -> None:
         return recorder.calls
 
     assert parse(b"LMSG foo 4\r\nhiho\r\n") == [leaf_message(payload=b"hiho")]
-    assert parse(b"LMSG foo 5\r\nhihi!\r\n") == [("violation", route_ops.PAYLOAD_TOO_LARGE)]
-    assert parse(b"LMSG foo  5\r\n") == [("violation", route_ops.PAYLOAD_TOO_LARGE)]
-    assert parse(b"LS+ " + b"x" * 20 + b"\r\n") == [("violation", route_ops.CONTROL_LINE_TOO_LONG)]
+    assert parse(b"LMSG foo 5\r\nhihi!\r\n") == [("violation", violations.PAYLOAD_TOO_LARGE)]
+    assert parse(b"LMSG foo  5\r\n") == [("violation", violations.PAYLOAD_TOO_LARGE)]
+    assert parse(b"LS+ " + b"x" * 20 + b"\r\n") == [("violation", violations.CONTROL_LINE_TOO_LONG)]
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 80), max_size=4))

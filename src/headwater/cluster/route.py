@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
 from headwater.model.message_trace import ROUTE
-from headwater.wire import error_texts, route_ops
+from headwater.wire import error_texts, violations
 from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
+from headwater.wire.verbs import SUSPEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,11 +69,6 @@ if TYPE_CHECKING:
         def find_peer(self, route: "Route") -> "Peer | None": ...
 
 
-_VIOLATION_TEXTS = {
-    route_ops.UNKNOWN_OPERATION: error_texts.UNKNOWN_OPERATION,
-    route_ops.CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
-    route_ops.PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
-}
 MAX_EARLY: int = 1 << 16  # interest ops kept for a peer that is not registered; real ones send a handful
 
 
@@ -174,7 +170,7 @@ class Route(PeerConnection):
     def on_connect(self, json: bytes) -> cython.int:
         try:
             suspends: cython.bint = self.cluster.on_connect(self, decode_route_connect(json))
-            return route_ops.SUSPEND if suspends else 0
+            return SUSPEND if suspends else 0
         except RemoteProtocolError as error:
             self.cluster.complain(self, error)
         return 0
@@ -274,7 +270,7 @@ class Route(PeerConnection):
         return True
 
     def on_violation(self, violation: cython.int) -> cython.int:
-        text = _VIOLATION_TEXTS.get(violation)
+        text = violations.TEXTS.get(violation)
         if text is not None:
             self.send(error_texts.encode_error(text))
         self.cluster.complain(self, RemoteProtocolError(text or "arguments that cannot be read"))

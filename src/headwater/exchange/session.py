@@ -42,15 +42,9 @@ from headwater.exchange.auth.identity import STANDARD, Identity, Lookup, Passwor
 from headwater.exchange.client_state import strictest
 from headwater.model.message_trace import CLIENT
 from headwater.model.subject import is_literal, is_valid_subject
-from headwater.wire import error_texts
-from headwater.wire.client_ops import (
-    CONTROL_LINE_TOO_LONG,
-    NOT_CONNECTED,
-    PAYLOAD_TOO_LARGE,
-    SUSPEND,
-    UNKNOWN_OPERATION,
-)
+from headwater.wire import error_texts, violations
 from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_connect
+from headwater.wire.verbs import SUSPEND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,17 +78,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_VIOLATION_TEXTS = {
-    UNKNOWN_OPERATION: error_texts.UNKNOWN_OPERATION,
-    CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
-    PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
-    NOT_CONNECTED: error_texts.AUTHORIZATION,
-}
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent: the client does not read
 LARGE_MESSAGE: int = 512  # bytes, on average of a read; more of such may be read at once
 _RESERVED_QUEUE: bytes = b"_sys_"
 _OK: bytes = b"+OK\r\n"
-_SUSPEND: int = SUSPEND
 # Subjects that only the server itself may publish to, or use as a reply.
 _RESERVED_SUBJECTS: tuple[bytes, ...] = (b"_GR_.", b"$NRG.")
 _RESERVED_REPLIES: tuple[bytes, ...] = (b"_R_.", b"_GR_.", b"$JS.ACK.")
@@ -398,7 +385,7 @@ class Session(ClientOpHandler):
         if not isinstance(verdict, Identity | Refusal):
             self.login.pending = options
             self.sessions.decide_later(self, verdict)
-            return _SUSPEND
+            return SUSPEND
         self.terms.lang, self.terms.version = options.lang, options.version
         if isinstance(verdict, Refusal) or options.account or options.new_account:
             reason = verdict.reason if isinstance(verdict, Refusal) else "CONNECT names an account"
@@ -496,7 +483,7 @@ class Session(ClientOpHandler):
         return self._end("")
 
     def on_violation(self, violation: cython.int) -> cython.int:
-        return self._end(_VIOLATION_TEXTS.get(violation, ""))
+        return self._end(violations.TEXTS.get(violation, ""))
 
     def ping(self, ping_max: int, now: float) -> bool:
         """Send a PING, for the timer. If `ping_max` of them are unanswered, close the connection and return False."""

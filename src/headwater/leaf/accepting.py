@@ -61,10 +61,10 @@ class Nodes(Protocol):
     def make(self) -> LeafConnection: ...
     def joined(self) -> list[LeafConnection]: ...
     def is_open(self, leaf: LeafConnection) -> bool: ...
-    def refuse(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
-    def broke(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
+    def refuse(self, leaf: LeafConnection, text: str, reason: str) -> None: ...
+    def fail(self, leaf: LeafConnection, text: str, reason: str) -> None: ...
     def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None: ...
-    def expect(self, leaf: LeafConnection, seconds: float, said: str) -> None: ...
+    def expect(self, leaf: LeafConnection, seconds: float, text: str) -> None: ...
     def join(
         self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
     ) -> None: ...
@@ -93,25 +93,25 @@ class Accepting:
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
         """Handle CONNECT. True if the verdict arrives later: nothing more may be parsed until then."""
         if leaf.remote is not None:
-            self._nodes.broke(leaf, error_texts.UNKNOWN_OPERATION, "a hub does not send CONNECT")
+            self._nodes.fail(leaf, error_texts.UNKNOWN_OPERATION, "a hub does not send CONNECT")
             return False
         try:
             connect = decode_leaf_connect(json)
         except RemoteProtocolError as error:
-            self._nodes.broke(leaf, "", str(error))
+            self._nodes.fail(leaf, "", str(error))
             return False
         if leaf.joined:  # a repeated CONNECT: repeat the answer
             self._answer(leaf)
             self._nodes.repeat(leaf, all_of_it=True)
             return False
-        leaf.connect = connect
+        leaf.far_end.connect = connect
         refusal = handshake.refusal_of(connect, self._nodes.own.info.cluster)
         if refusal:
             self._nodes.refuse(leaf, refusal, refusal)
             return False
         verdict = self._judge(leaf, connect)
         if isinstance(verdict, Identity | Refusal):
-            self._hear_verdict(leaf, verdict)
+            self._apply_verdict(leaf, verdict)
             return False
         if leaf.link is not None:
             leaf.link.pause_reading()
@@ -119,19 +119,19 @@ class Accepting:
             self._ask_service(leaf, verdict)
             return True
         outcome = asyncio.get_running_loop().run_in_executor(None, verdict.decide)
-        outcome.add_done_callback(partial(self._hear_late_verdict, leaf))
+        outcome.add_done_callback(partial(self._on_password_checked, leaf))
         return True
 
     def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> "Identity | Refusal | PasswordCheck | Question":
         if self._nodes.options.account and not self._nodes.options.users:
             return Identity(account=self._nodes.options.account)
-        verdict = self._gate.decide(self._shown(leaf, connect), self._wall_clock())
+        verdict = self._gate.decide(self._credentials(leaf, connect), self._wall_clock())
         if isinstance(verdict, Lookup):  # when the spoke dials again, its account is known
             verdict.find(verdict.account, lambda: None)
             return Refusal("the account of the user's JWT is not known yet")
-        return verdict if isinstance(verdict, PasswordCheck) else self._delegated(leaf, connect, verdict)
+        return verdict if isinstance(verdict, PasswordCheck) else self._verdict_or_question(leaf, connect, verdict)
 
-    def _shown(self, leaf: LeafConnection, connect: LeafConnect) -> Credentials:
+    def _credentials(self, leaf: LeafConnection, connect: LeafConnect) -> Credentials:
         layer = leaf.link.layer if leaf.link is not None else None
         return Credentials(
             user=connect.user,
@@ -146,57 +146,59 @@ class Accepting:
             address=leaf.link.host if leaf.link is not None else "",
         )
 
-    def _delegated(
+    def _verdict_or_question(
         self, leaf: LeafConnection, connect: LeafConnect, verdict: Identity | Refusal
     ) -> "Identity | Refusal | Question":
         """The verdict, or the question for the callout service that decides instead."""
-        shown = self._shown(leaf, connect)
-        callout = self._gate.delegates(shown, verdict)
+        credentials = self._credentials(leaf, connect)
+        callout = self._gate.delegates(credentials, verdict)
         if callout is None:
             return self._gate.guarded(verdict) if isinstance(verdict, Identity) else verdict
         from headwater.exchange.auth.callout import Question
 
         return Question(
-            callout, shown, ConnectOptions(name=connect.name, version=connect.version, protocol=connect.protocol)
+            callout, credentials, ConnectOptions(name=connect.name, version=connect.version, protocol=connect.protocol)
         )
 
     def _ask_service(self, leaf: LeafConnection, question: "Question") -> None:
         if self._ask is None:
-            self._hear_answer(leaf, Refusal("an auth_callout decides on this user, and cannot be asked"))
+            self._on_answer(leaf, Refusal("an auth_callout decides on this user, and cannot be asked"))
             return
         self._nodes.expect(leaf, self._seconds + 1.0, error_texts.AUTHORIZATION)
         about = {"id": leaf.number, "kind": "Leafnode"}
-        self._ask(question, about, self._seconds, partial(self._hear_answer, leaf))
+        self._ask(question, about, self._seconds, partial(self._on_answer, leaf))
 
-    def _hear_answer(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
+    def _on_answer(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
         if self._nodes.is_open(leaf):
-            self._hear_verdict(leaf, verdict)
+            self._apply_verdict(leaf, verdict)
             leaf.go_on()
 
-    def farewell(self, leaf: LeafConnection) -> str:
+    def expired(self, leaf: LeafConnection) -> str:
         """The error for a spoke whose credentials have expired; "" while they are valid."""
-        now, identity = self._wall_clock(), leaf.identity
+        now, identity = self._wall_clock(), leaf.far_end.identity
         if identity.expires is not None and identity.expires <= now:
             return error_texts.USER_EXPIRED
         if identity.account_expires is not None and identity.account_expires <= now:
             return error_texts.ACCOUNT_EXPIRED
         return ""
 
-    def _hear_late_verdict(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
+    def _on_password_checked(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
         """A hashed password has been compared; that takes 0.1 s, so it ran in another thread."""
         if outcome.cancelled() or not self._nodes.is_open(leaf):
             return
         failed = outcome.exception() is not None
-        verdict = Refusal("the check failed") if failed or leaf.connect is None else outcome.result()
-        found = verdict if leaf.connect is None else self._delegated(leaf, leaf.connect, verdict)
+        verdict = Refusal("the check failed") if failed or leaf.far_end.connect is None else outcome.result()
+        found = (
+            verdict if leaf.far_end.connect is None else self._verdict_or_question(leaf, leaf.far_end.connect, verdict)
+        )
         if not isinstance(found, Identity | Refusal):
             self._ask_service(leaf, found)
             return
-        self._hear_verdict(leaf, found)
+        self._apply_verdict(leaf, found)
         leaf.go_on()
 
-    def _hear_verdict(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
-        connect = leaf.connect
+    def _apply_verdict(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
+        connect = leaf.far_end.connect
         if connect is None or not self._nodes.is_open(leaf):
             return
         if isinstance(verdict, Refusal):
@@ -210,9 +212,9 @@ class Accepting:
         if account.options is not None and 0 <= account.options.max_leafnodes <= account.leafnodes:
             self._nodes.refuse(leaf, error_texts.MAXIMUM_ACCOUNT_CONNECTIONS, "the account has no room for leaf nodes")
             return
-        leaf.identity, leaf.account = verdict, account
-        leaf.name, leaf.server_id, leaf.cluster = connect.name, connect.server_id, connect.cluster
-        leaf.remote_account = connect.remote_account
+        far_end, leaf.account = leaf.far_end, account
+        far_end.identity, far_end.remote_account = verdict, connect.remote_account
+        far_end.name, far_end.server_id, far_end.cluster = connect.name, connect.server_id, connect.cluster
         self._answer(leaf)
         if handshake.is_too_old(connect.version, self._nodes.options.min_version):
             text = handshake.old_version_text(self._nodes.options.min_version)
@@ -224,7 +226,7 @@ class Accepting:
         self._end_twin(leaf)
         permissions = verdict.rules.source if verdict.rules is not None else Permissions()
         system = account.is_system
-        told = Crossing(never("", system=system), [without_queues(permissions.publish)])
+        may_announce = Crossing(never("", system=system), [without_queues(permissions.publish)])
         sends = Crossing(
             (*never(self._nodes.own.info.domain, system=system), *encoded(connect.deny_pub)),
             [without_queues(permissions.subscribe)],
@@ -234,14 +236,14 @@ class Accepting:
         isolated = connect.isolate or self._nodes.options.isolate
         origin = connect.cluster or connect.name or f"leaf-{leaf.number}"
         neighbour = Neighbour(
-            is_hub=connect.is_hub, cluster=connect.cluster, origin=origin, isolated=isolated, hears=told
+            is_hub=connect.is_hub, cluster=connect.cluster, origin=origin, isolated=isolated, may_announce=may_announce
         )
         cluster = b"" if connect.is_hub else connect.cluster.encode()
         target = LeafTarget(leaf.standing(), sends, cluster, is_hub=connect.is_hub)
         target.guard = guard if guard is not None and guard.tracks else None
         self._nodes.join(leaf, account, neighbour, target, headers=connect.headers and self._nodes.own.info.headers)
 
-    def tell_again(self, leaf: LeafConnection) -> None:
+    def send_info(self, leaf: LeafConnection) -> None:
         """Send a joined spoke our INFO, which has changed."""
         self._answer(leaf)
 
@@ -249,7 +251,7 @@ class Accepting:
         """Send the second INFO: the account here, and which subjects may cross."""
         if leaf.account is None:
             return
-        permissions = leaf.identity.rules.source if leaf.identity.rules is not None else Permissions()
+        permissions = leaf.far_end.identity.rules.source if leaf.far_end.identity.rules is not None else Permissions()
         leaf.send(
             encode_leaf_info(
                 handshake.info_for(self._nodes.own.info, leaf.number, websocket=leaf.websocket).replace(
@@ -266,18 +268,21 @@ class Accepting:
         """Whether a connection that we dialled already joins us to the spoke's account, so that messages would loop.
         The first connection stays.
         """
-        return any(other.remote is not None and other.leads_where(leaf) for other in self._nodes.joined())
+        return any(other.remote is not None and other.joins_same_accounts(leaf) for other in self._nodes.joined())
 
     def _end_twin(self, leaf: LeafConnection) -> None:
         """Close the older connection of the same spoke between the same accounts: it is dead, or two remotes of one
         server lead to us. As in nats-server, the new one stays.
         """
-        if not leaf.remote_account:
+        twin = leaf.far_end
+        if not twin.remote_account:
             return
         for other in self._nodes.joined():
+            far_end = other.far_end
             if (
                 other.remote is None
-                and (other.name, other.cluster, other.remote_account) == (leaf.name, leaf.cluster, leaf.remote_account)
+                and (far_end.name, far_end.cluster) == (twin.name, twin.cluster)
+                and far_end.remote_account == twin.remote_account
                 and other.account is leaf.account
             ):
                 self._nodes.refuse(

@@ -24,20 +24,20 @@ HEAVIEST = 1 << 16  # members of a queue group that count for one neighbour
 class Neighbour:
     """The other end of one connection. `is_hub`: we are its spoke. `cluster`: the name of its cluster, or "".
 
-    `hears`: the permissions that decide which part of our interest is announced to it.
+    `may_announce`: the permissions that decide which part of our interest is announced to it; `announced`: what has been.
     """
 
     def __init__(
-        self, *, is_hub: bool, cluster: str = "", origin: str = "", isolated: bool = False, hears: Crossing
+        self, *, is_hub: bool, cluster: str = "", origin: str = "", isolated: bool = False, may_announce: Crossing
     ) -> None:
         self.is_hub = is_hub
         self.cluster = cluster
         self.origin = (origin or cluster).encode()  # a spoke's name for the peers in our cluster
         self.isolated = isolated
-        self.hears = hears
+        self.may_announce = may_announce
         self.sends: Crossing | None = None  # permissions for messages to it; None allows all
         self.wants: dict[Key, int] = {}
-        self.told: dict[Key, int] = {}
+        self.announced: dict[Key, int] = {}
 
 
 Line = tuple[Neighbour, bytes]
@@ -63,7 +63,7 @@ class Interest:
         """Add a local subscription; returns the lines to send."""
         key = (subject, queue)
         self._here[key] = self._here.get(key, 0) + 1
-        return self._tell(key)
+        return self._announce(key)
 
     def remove(self, subject: bytes, queue: bytes) -> list[Line]:
         """Remove a local subscription; an unknown one is ignored. Returns the lines to send."""
@@ -71,7 +71,7 @@ class Interest:
         if key not in self._here:
             return []
         _change(self._here, key, -1)
-        return self._tell(key)
+        return self._announce(key)
 
     # ── at neighbours ──
 
@@ -82,14 +82,14 @@ class Interest:
 
     def repeat(self, neighbour: Neighbour) -> bytes:
         """The lines that announce all interest to a neighbour, including interest that was announced before."""
-        neighbour.told.clear()
+        neighbour.announced.clear()
         keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers))
-        return b"".join(line for key in keys for line in self._news(neighbour, key))
+        return b"".join(line for key in keys for line in self._line_for(neighbour, key))
 
     def renew(self, neighbour: Neighbour) -> bytes:
         """The lines for the difference after a neighbour's permissions have changed."""
-        keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers, *neighbour.told))
-        return b"".join(line for key in keys for line in self._news(neighbour, key))
+        keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers, *neighbour.announced))
+        return b"".join(line for key in keys for line in self._line_for(neighbour, key))
 
     def leave(self, neighbour: Neighbour) -> list[Line]:
         """Remove a neighbour and its interest; an unknown one is ignored. Returns the lines for the others."""
@@ -100,7 +100,7 @@ class Interest:
         total = self._hubs if neighbour.is_hub else self._spokes
         for key, weight in wanted.items():
             _change(total, key, -weight)
-        return [line for key in wanted for line in self._tell(key)]
+        return [line for key in wanted for line in self._announce(key)]
 
     def want(self, neighbour: Neighbour, subject: bytes, queue: bytes, weight: int) -> list[Line]:
         """Apply a neighbour's LS+ or, with a `weight` of 0, LS-. Returns the lines for the others."""
@@ -114,7 +114,7 @@ class Interest:
         else:
             del neighbour.wants[key]
         _change(self._hubs if neighbour.is_hub else self._spokes, key, weight - before)
-        return self._tell(key)
+        return self._announce(key)
 
     # ── at peers in our cluster ──
 
@@ -133,7 +133,7 @@ class Interest:
             by_origin[origin] = total
         if not by_origin:
             del self._peers[key]
-        return self._tell(key)
+        return self._announce(key)
 
     def peer_left(self, peer: object) -> list[Line]:
         """Remove a peer's interest. Returns the lines to send."""
@@ -153,23 +153,23 @@ class Interest:
 
     # ── announcements ──
 
-    def _tell(self, key: Key) -> list[Line]:
-        return [(neighbour, line) for neighbour in self._neighbours for line in self._news(neighbour, key)]
+    def _announce(self, key: Key) -> list[Line]:
+        return [(neighbour, line) for neighbour in self._neighbours for line in self._line_for(neighbour, key)]
 
-    def _news(self, neighbour: Neighbour, key: Key) -> Iterator[bytes]:
+    def _line_for(self, neighbour: Neighbour, key: Key) -> Iterator[bytes]:
         """The line to send to `neighbour` about `key`, if any."""
         subject, queue = key
         weight = self._weight(neighbour, key)
         if not queue:
             weight = min(weight, 1)
-        if weight and not neighbour.hears.lets(subject):
+        if weight and not neighbour.may_announce.lets(subject):
             weight = 0
-        if weight == neighbour.told.get(key, 0):
+        if weight == neighbour.announced.get(key, 0):
             return
         if weight:
-            neighbour.told[key] = weight
+            neighbour.announced[key] = weight
         else:
-            del neighbour.told[key]
+            del neighbour.announced[key]
         yield leaf_interest(subject, queue, weight)
 
     def _weight(self, neighbour: Neighbour, key: Key) -> int:

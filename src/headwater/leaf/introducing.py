@@ -36,14 +36,13 @@ class Nodes(Protocol):
     options: LeafOptions
     own: OwnInfo
     accounts: "Accounts"
-    stores: "Callable[[Account], bool]"
     clock: Callable[[], float]
 
     def joined(self) -> list[LeafConnection]: ...
     def is_open(self, leaf: LeafConnection) -> bool: ...
-    def broke(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
+    def fail(self, leaf: LeafConnection, text: str, reason: str) -> None: ...
     def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None: ...
-    def expect(self, leaf: LeafConnection, seconds: float, said: str) -> None: ...
+    def expect(self, leaf: LeafConnection, seconds: float, text: str) -> None: ...
     def address_of(self, leaf: LeafConnection) -> Address: ...
     def join(
         self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
@@ -51,10 +50,11 @@ class Nodes(Protocol):
 
 
 class Introducing:
-    """Serves all hubs that we dial."""
+    """Serves all hubs that we dial. `stores(account)`: whether the account has JetStream."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: Nodes, stores: "Callable[[Account], bool]") -> None:
         self._nodes = nodes
+        self._stores = stores
 
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
         remote = leaf.remote
@@ -63,15 +63,15 @@ class Introducing:
         try:
             info = decode_leaf_info(json)
         except RemoteProtocolError as error:
-            self._nodes.broke(leaf, "", str(error))
+            self._nodes.fail(leaf, "", str(error))
             return
-        first, leaf.info = leaf.info is None, info
+        first, leaf.far_end.info = leaf.far_end.info is None, info
         if first:
             if not handshake.is_hub_info(info):
                 leaf.close("", handshake.WRONG_PORT)
                 return
             self._nodes.expect(leaf, INFO_SECONDS + (remote.options.tls.timeout if remote.options.tls else 2.0), "")
-            leaf.name, leaf.server_id = info.server_name, info.server_id
+            leaf.far_end.name, leaf.far_end.server_id = info.server_name, info.server_id
             asyncio.get_running_loop().call_soon(self._introduce, leaf, remote, info)  # TLS must not begin in a read
             return
         if info.leafnode_urls is not None:
@@ -111,7 +111,7 @@ class Introducing:
             is_hub=options.hub,
             cluster=ours.cluster or ours.server_name,
             headers=ours.headers and info.headers,
-            jetstream=self._nodes.stores(self._nodes.accounts[options.account]),
+            jetstream=self._stores(self._nodes.accounts[options.account]),
             deny_pub=options.deny_imports,
             isolate=options.request_isolation,
             compress_mode="off" if info.compression and info.compression != "not supported" else "not supported",
@@ -123,9 +123,9 @@ class Introducing:
 
     def _join_hub(self, leaf: LeafConnection, remote: Remote, info: LeafInfo) -> None:
         account = self._nodes.accounts[remote.options.account]
-        leaf.cluster, leaf.remote_account, leaf.account = info.cluster, info.remote_account, account
+        leaf.far_end.cluster, leaf.far_end.remote_account, leaf.account = info.cluster, info.remote_account, account
         for other in self._nodes.joined():
-            if not other.leads_where(leaf):
+            if not other.joins_same_accounts(leaf):
                 continue
             if other.remote is not None:
                 leaf.close("", f"{handshake.DUPLICATE}: another remote leads to the same account of {info.server_name}")
@@ -134,12 +134,12 @@ class Introducing:
             if not handshake.ours_stays(self._nodes.own.info.server_id, info.server_id, age):
                 leaf.close("", f"{handshake.loop_text(account.name)}: it is our leaf node already")
                 return
-        sends, hears = self._crossings(remote, info, account)
-        leaf.allow(hears, None)
+        outgoing, incoming = self._crossings(remote, info, account)
+        leaf.allow(incoming, None)
         isolated = remote.options.isolate or self._nodes.options.isolate
         origin = info.cluster or info.server_name  # used if `hub` makes the dialled side a spoke
-        neighbour = Neighbour(is_hub=not remote.options.hub, origin=origin, isolated=isolated, hears=hears)
-        target = LeafTarget(leaf.standing(), sends, is_hub=not remote.options.hub)
+        neighbour = Neighbour(is_hub=not remote.options.hub, origin=origin, isolated=isolated, may_announce=incoming)
+        target = LeafTarget(leaf.standing(), outgoing, is_hub=not remote.options.hub)
         headers = info.headers and self._nodes.own.info.headers
         remote.joined(self._nodes.address_of(leaf))
         self._nodes.join(leaf, account, neighbour, target, headers=headers)
@@ -148,20 +148,20 @@ class Introducing:
         """The permissions for messages to the hub, and from it."""
         options, system = remote.options, account.is_system
         denied = (*never(self._nodes.own.info.domain, system=system), *encoded(options.deny_exports))
-        sends = Crossing(denied, [rules_of(info.exports)])
-        hears = Crossing(
+        outgoing = Crossing(denied, [rules_of(info.exports)])
+        incoming = Crossing(
             (*never("", system=system), *encoded(options.deny_imports)),
             [rules_of(info.imports)],
         )
-        return sends, hears
+        return outgoing, incoming
 
     def _renew(self, leaf: LeafConnection, info: LeafInfo) -> None:
         """Apply a later INFO, which may change the permissions."""
         target, neighbour = leaf.target, leaf.neighbour
         if leaf.remote is None or leaf.account is None or target is None or neighbour is None:
             return
-        sends, hears = self._crossings(leaf.remote, info, leaf.account)
-        target.allow(sends)
-        leaf.allow(hears, None)
-        neighbour.hears = hears
+        outgoing, incoming = self._crossings(leaf.remote, info, leaf.account)
+        target.allow(outgoing)
+        leaf.allow(incoming, None)
+        neighbour.may_announce = incoming
         self._nodes.repeat(leaf, all_of_it=False)

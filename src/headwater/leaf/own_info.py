@@ -12,16 +12,19 @@ from headwater.wire.leaf_lines import LeafInfo
 
 
 class OwnInfo:
-    """`joined()`: the neighbours. `tell(leaf)` sends INFO to a spoke."""
+    """`joined()`: the neighbours. `send_info(leaf)` sends INFO to a spoke."""
 
     def __init__(
-        self, info: LeafInfo, joined: Callable[[], Iterable[LeafConnection]], tell: Callable[[LeafConnection], None]
+        self,
+        info: LeafInfo,
+        joined: Callable[[], Iterable[LeafConnection]],
+        send_info: Callable[[LeafConnection], None],
     ) -> None:
         self.urls: tuple[str, ...] = ()  # our addresses for spokes
         self.cluster_name: Callable[[], str] | None = None  # the cluster's current name
         self._info = info
         self._joined = joined
-        self._tell = tell
+        self._send_info = send_info
 
     @property
     def info(self) -> LeafInfo:
@@ -52,4 +55,4 @@ class OwnInfo:
         self._info = self._info.replace(leafnode_urls=known)
         for leaf in self._joined():
             if leaf.remote is None and not leaf.websocket:
-                self._tell(leaf)
+                self._send_info(leaf)

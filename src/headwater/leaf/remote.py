@@ -87,11 +87,11 @@ class Remote:
         self._at = (self._at + 1) % len(addresses) if self._failures else self._at % len(addresses)
         return addresses[self._at]
 
-    def announced(self, urls: tuple[str, ...], told_by: Address) -> None:
-        """Use the addresses that the hub at `told_by` announces for its cluster, with the scheme and credentials of
-        `told_by`.
+    def announced(self, urls: tuple[str, ...], source: Address) -> None:
+        """Use the addresses that the hub at `source` announces for its cluster, with the scheme and credentials of
+        `source`.
         """
-        if self.options.ignore_discovered_servers or told_by.is_websocket:
+        if self.options.ignore_discovered_servers or source.is_websocket:
             return
         known = {(address.host, address.port) for address in self._configured}
         found: list[Address] = []
@@ -103,7 +103,7 @@ class Remote:
             where = (place.host, place.port or DEFAULT_PORT)
             if place.host and where not in known:
                 known.add(where)
-                found.append(told_by._replace(host=where[0], port=where[1]))
+                found.append(source._replace(host=where[0], port=where[1]))
         self._discovered = found
 
     def tls_name(self, address: Address) -> str:

@@ -6,41 +6,36 @@
     a client publishes  ─▶ Router ─▶ LeafForwarding ─▶ frames
     a neighbour's frame ─▶ LeafConnection ─▶ Router, and the other neighbours
 
-A hub is dialled until it answers. The reason for a failure is in the log, in the journal and, while it lasts, in
-/leafz.
-
-Decided elsewhere: the verdicts on documents (handshake), who may connect (exchange.auth), which address to dial
-(remote).
+This file has the life of the whole and of each connection: open, refused, joined, lost. Its parts: `accepting` and
+`introducing` log in, `dialler` finds the hubs, `spoke_listener` is the port, `spaces` announces interest, `leaf_watch`
+has the timers.
 """
 
 import asyncio
 import base64
 import logging
 import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from headwater.errors import HeadwaterError, TransportError
-from headwater.exchange.backpressure import Backpressure
 from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.sublist import Outlet
 from headwater.leaf import handshake
 from headwater.leaf.accepting import Accepting, Ask
 from headwater.leaf.connection import LeafConnection
-from headwater.leaf.dialling import check_remote, layer_for
+from headwater.leaf.connections import LeafConnections, peer_of
+from headwater.leaf.dialler import Dialler
 from headwater.leaf.forwarding import LeafTarget
-from headwater.leaf.interest import Line, Neighbour
+from headwater.leaf.interest import Neighbour
 from headwater.leaf.introducing import Introducing
+from headwater.leaf.leaf_watch import LeafWatch
 from headwater.leaf.own_info import OwnInfo
 from headwater.leaf.remote import Address, Remote
-from headwater.leaf.space import LeafSpace
+from headwater.leaf.spaces import LeafSpaces
+from headwater.leaf.spoke_listener import SpokeListener
 from headwater.model.subject import is_literal, is_valid_subject
-from headwater.net.address import bracketed
-from headwater.net.interfaces import dialable
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
-from headwater.net.listening import Listener, bind
-from headwater.net.tcp import dial
 from headwater.wire import error_texts
 from headwater.wire.leaf_lines import (
     LOOP_DETECTION,
@@ -57,21 +52,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SWEEP_SECONDS = 0.5
-FIRST_PING_SECONDS = 1.0
-LONGEST_PING_INTERVAL = 30.0  # as on routes, even if clients have a longer one: only PINGs detect a dead connection
 SETTLE_SECONDS = 1.0  # for a neighbour to read pending output before we close
 _NONCE_BYTES = 11
-
-
-class LeafObserver(Protocol):
-    """Records joins and losses; called in the event loop, and must not block."""
-
-    def leaf_joined(self, leaf: LeafConnection) -> None:
-        """A neighbour has joined its account."""
-
-    def leaf_left(self, leaf: LeafConnection) -> None:
-        """A neighbour is gone; its counters are final."""
 
 
 class LeafNodes:
@@ -100,77 +82,39 @@ class LeafNodes:
         wall_clock: Callable[[], float],
     ) -> None:
         self.options = options
-        self.port = 0
-        self.observers: list[LeafObserver] = []
-        self.slow = 0
-        self.stale = 0
         self.stopping = False
         self.accounts = accounts
-        self._make_link: Callable[[LinkOwner], Link] = make_link or Link
-        self.stores = stores
-        self._ping_interval = min(ping_interval, LONGEST_PING_INTERVAL)
-        self._ping_max = ping_max
-        self._write_deadline = options.write_deadline or write_deadline
-        self._limits = limits
         self.journal = journal
-        self._loop = asyncio.get_running_loop()
-        self.clock = self._loop.time
-        self.remotes = [Remote(each, options.reconnect_interval, _any_fraction) for each in options.remotes]
-        self._spaces: dict[str, LeafSpace] = {}
-        self._leafs: dict[int, LeafConnection] = {}
-        self._addresses: dict[int, Address] = {}  # the address of each connection that we dialled
-        self._next_ping: dict[int, float] = {}
-        self._deadlines: dict[int, tuple[float, str]] = {}  # the time, and the -ERR for a connection that misses it
-        self._backpressure = Backpressure(self.clock, max_pending)
-        self._numbers = 0
-        self._listener: Listener | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._timers: set[asyncio.TimerHandle] = set()
-        self._sweeper: asyncio.TimerHandle | None = None
-        self._changed = asyncio.Event()
-        self.own = OwnInfo(info, self.joined, lambda leaf: self.accepting.tell_again(leaf))
+        self.clock = asyncio.get_running_loop().time
+        self._connections = LeafConnections(self)
+        self._listener = SpokeListener(options, self.make, make_link, limits)
+        self.dialler = Dialler(options, self._make_dialled, journal)
+        self.spaces = LeafSpaces(self._announced_to)
+        self.watch = LeafWatch(
+            self,
+            ping_interval=ping_interval,
+            ping_max=ping_max,
+            write_deadline=options.write_deadline or write_deadline,
+            max_pending=max_pending,
+        )
+        self.own = OwnInfo(info, self.joined, lambda leaf: self.accepting.send_info(leaf))
         self.accepting = Accepting(self, gate, ask, seconds_to_ask, wall_clock)
-        self._introducing = Introducing(self)
+        self._introducing = Introducing(self, stores)
 
     # ── starting and stopping ──
 
     async def start(self) -> None:
         """Bind the port; `open` starts accepting and dialling. Raises EnvironmentProblem and ConfigError."""
-        for remote in self.remotes:
-            check_remote(remote.options)
-            self._space(self.accounts[remote.options.account])
-        options = self.options
-        if options.port is None:
-            return
-        self._listener = bind(
-            options.host,
-            options.port,
-            self.make,
-            self._make_link,
-            limits=self._limits,
-            farewell=b"" if options.tls is not None else error_texts.encode_error(error_texts.MAXIMUM_CONNECTIONS),
-        )
-        self.port = self._listener.port
-        host = next(iter(dialable(options.host)), "")
-        shown = options.advertise or f"{bracketed(host or options.host)}:{self.port}"
-        hidden = options.no_advertise or (not options.advertise and not host)
-        info = self.own.info.replace(
-            host=options.host,
-            port=self.port,
-            ip=shown,
-            tls_required=options.tls is not None,
-            tls_verify=options.tls is not None and options.tls.verify,
-        )
-        self.own.listens(info, () if hidden else (shown,))
+        self.dialler.check()
+        for remote in self.dialler.remotes:
+            self.spaces.make(self.accounts[remote.options.account])
+        self._listener.bind(self.own)
 
     def open(self) -> None:
         """Start accepting spokes and dialling hubs."""
-        if self._listener is not None:
-            self._listener.open()
-            logger.info("Listening for leafnode connections on %s:%d", self.options.host, self.port)
-        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
-        for remote in self.remotes:
-            self._start_dial(remote)
+        self._listener.open()
+        self.watch.start()
+        self.dialler.start()
 
     async def withdraw(self) -> None:
         """Stop making connections, and withdraw our interest: on return, everything that the neighbours sent before has
@@ -180,141 +124,104 @@ class LeafNodes:
             return
         self.stopping = True
         self.accepting.doors.close()
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
-        for timer in self._timers:
-            timer.cancel()
+        self._listener.close()
+        self.dialler.withdraw()
         for leaf in self.joined():
-            told = leaf.neighbour.told if leaf.neighbour is not None else {}
-            leaf.send(b"".join(leaf_interest(subject, queue, 0) for subject, queue in told))
+            announced = leaf.neighbour.announced if leaf.neighbour is not None else {}
+            leaf.send(b"".join(leaf_interest(subject, queue, 0) for subject, queue in announced))
         await self._settle()
 
     async def stop(self) -> None:
         """Close every connection, once the neighbours have read our output; safe to call again."""
         await self.withdraw()
         await self._settle()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.watch.stop()
+        await self.dialler.stop()
         for leaf in self.connections():
             leaf.close("", "the broker stops")
 
     async def _settle(self) -> None:
-        asked = {leaf.settled(): leaf for leaf in self.joined() if leaf.link is not None and not leaf.link.closing}
-        if not asked:
+        pinged = {leaf.settled(): leaf for leaf in self.joined() if leaf.link is not None and not leaf.link.closing}
+        if not pinged:
             return
-        _, silent = await asyncio.wait(asked, timeout=SETTLE_SECONDS)
+        _, silent = await asyncio.wait(pinged, timeout=SETTLE_SECONDS)
         for late in silent:
-            logger.warning("leafnode_not_drained peer=%s seconds=%g", _peer(asked[late]), SETTLE_SECONDS)
-
-    def accounts_changed(self) -> None:
-        """A reload has changed mappings or added accounts."""
-        for space in self._spaces.values():
-            space.mappings_changed()
+            logger.warning("leafnode_not_drained peer=%s seconds=%g", peer_of(pinged[late]), SETTLE_SECONDS)
 
     # ── views ──
 
+    @property
+    def port(self) -> int:
+        """The port for spokes; 0 without one."""
+        return self._listener.port
+
     def connections(self) -> list[LeafConnection]:
         """All connections, joined or not."""
-        return list(self._leafs.values())
+        return self._connections.all()
 
     def joined(self) -> list[LeafConnection]:
         """Every neighbour that has joined an account, in the order they connected."""
-        return [leaf for leaf in self._leafs.values() if leaf.joined]
+        return self._connections.joined()
 
     async def wait_for(self, count: int) -> None:
         """Return once at least `count` neighbours have joined; some may have left again by the time the caller looks."""
-        while len(self.joined()) < count:
-            self._changed.clear()
-            await self._changed.wait()
-
-    def wants_of(self, leaf: LeafConnection) -> list[bytes]:
-        """The subjects that a neighbour has announced."""
-        neighbour = leaf.neighbour
-        return [subject for subject, _ in neighbour.wants] if neighbour is not None else []
-
-    def spaces(self) -> list[tuple[str, LeafSpace]]:
-        """The space of every account, with its name."""
-        return list(self._spaces.items())
-
-    def space(self, account: str) -> LeafSpace:
-        """The space of one account. Raises KeyError for an account that no neighbour has ever joined."""
-        return self._spaces[account]
+        await self._connections.wait_for(count)
 
     # ── opening and closing of connections ──
 
     def make(self) -> LeafConnection:
         """Create the owner of a connection that is being accepted."""
-        self._numbers += 1
-        return LeafConnection(self, self._numbers, self.own.info.max_payload)
+        return self._connections.make(self.own.info.max_payload)
+
+    def _make_dialled(self, remote: Remote) -> LeafConnection:
+        return self._connections.make(self.own.info.max_payload, remote)
 
     def opened(self, leaf: LeafConnection) -> None:
         """A connection is established; the accepting side sends first."""
         if self.stopping:
             leaf.close()
             return
-        now = self.clock()
-        self._leafs[leaf.number] = leaf
-        self._next_ping[leaf.number] = now + FIRST_PING_SECONDS
+        self._connections.add(leaf)
         if leaf.remote is not None:
-            options = leaf.remote.options
-            seconds = options.first_info_timeout + (options.tls.timeout if options.tls is not None else 0.0)
-            self._deadlines[leaf.number] = (now + seconds, "")
+            hub = leaf.remote.options
+            self.watch.begin(leaf, hub.first_info_timeout + (hub.tls.timeout if hub.tls is not None else 0.0), "")
             return
         seconds = self.options.auth_timeout + (self.options.tls.timeout if self.options.tls is not None else 0.0)
-        self._deadlines[leaf.number] = (now + seconds, error_texts.AUTHENTICATION_TIMEOUT)
+        self.watch.begin(leaf, seconds, error_texts.AUTHENTICATION_TIMEOUT)
         leaf.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
         info = handshake.info_for(self.own.info, leaf.number, websocket=leaf.websocket)
         leaf.send(encode_leaf_info(info.replace(nonce=leaf.nonce)))
 
     def lost(self, leaf: LeafConnection, error: Exception | None) -> None:
         """A connection is gone: remove its neighbour's interest."""
-        self._leafs.pop(leaf.number, None)
-        self._next_ping.pop(leaf.number, None)
-        self._deadlines.pop(leaf.number, None)
-        address = self._addresses.pop(leaf.number, None)
-        if leaf.link is not None:
-            self._backpressure.progress.forget(leaf.link)
+        self._connections.remove(leaf)
+        self.watch.forget(leaf)
         reason = leaf.end_reason or (str(error) if error is not None else "the other end closed it")
         if leaf.joined and leaf.account is not None:
             self._part(leaf, leaf.account, reason)
-        if leaf.remote is not None and address is not None:
-            if not leaf.joined:
-                self._not_joined(leaf.remote, address.shown, reason)
-            refused = leaf.end_reason.startswith("Authorization Violation")
-            leaf.remote.failed(reason, refused=refused, stay_away=handshake.wait_after(leaf.end_reason))
-            self._dial_later(leaf.remote)
+        self.dialler.lost(leaf, reason)
 
     def _part(self, leaf: LeafConnection, account: "Account", reason: str) -> None:
-        space = self._spaces[account.name]
-        space.count_lost(leaf.target, leaf.refused, leaf.groups_missed)
+        space = self.spaces[account.name]
+        space.count_lost(leaf.target, leaf.arrivals.refused, leaf.arrivals.groups_missed)
         if leaf.outlet is not None:
             space.forwarding.drop(leaf.outlet)
         if leaf.neighbour is not None:
             space.leave(leaf.neighbour)
         account.leafnodes -= 1
-        for observer in self.observers:
-            observer.leaf_left(leaf)
         if self.stopping:
             return
-        self.journal.note("leafnode_lost", name=leaf.name, account=account.name, address=_peer(leaf), reason=reason)
-
-    def _not_joined(self, remote: Remote, where: str, reason: str) -> None:
-        """Record that a hub is not joined. The journal logs the first failure, not every try."""
-        self.journal.note("leafnode_not_joined", account=remote.options.account, address=where, reason=reason)
+        name, address = leaf.far_end.name, peer_of(leaf)
+        self.journal.note("leafnode_lost", name=name, account=account.name, address=address, reason=reason)
 
     def hold(self, leaf: LeafConnection, congested: list[Outlet]) -> None:
         """Pause reading from this neighbour: receivers of its messages are behind."""
-        if leaf.link is not None:
-            self._backpressure.hold_route(leaf.link, congested)
+        self.watch.hold(leaf, congested)
 
-    def broke(self, leaf: LeafConnection, said: str, reason: str) -> None:
-        """The other end broke the protocol."""
-        logger.warning("leafnode_failed name=%s peer=%s error=%s", leaf.name, _peer(leaf), reason)
-        leaf.close(said, reason)
+    def fail(self, leaf: LeafConnection, text: str, reason: str) -> None:
+        """The other end broke the protocol: close with the -ERR `text`, if any; `reason` goes to our log."""
+        logger.warning("leafnode_failed name=%s peer=%s error=%s", leaf.far_end.name, peer_of(leaf), reason)
+        leaf.close(text, reason)
 
     def on_early(self, leaf: LeafConnection) -> None:
         """The first op was not CONNECT or, from a hub, not INFO."""
@@ -330,63 +237,55 @@ class LeafNodes:
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
         self._introducing.on_info(leaf, json)
 
-    def refuse(self, leaf: LeafConnection, said: str, reason: str) -> None:
-        """Refuse a spoke: `said` goes to it as -ERR, `reason` to our log."""
-        name = leaf.connect.name if leaf.connect is not None else ""
-        user = leaf.connect.user if leaf.connect is not None else ""
-        self.journal.note("leafnode_refused", name=name, user=user, address=_peer(leaf), reason=reason)
-        leaf.close(said)
+    def refuse(self, leaf: LeafConnection, text: str, reason: str) -> None:
+        """Refuse a spoke: `text` goes to it as -ERR, `reason` to our log."""
+        connect = leaf.far_end.connect
+        name, user = (connect.name, connect.user) if connect is not None else ("", "")
+        self.journal.note("leafnode_refused", name=name, user=user, address=peer_of(leaf), reason=reason)
+        leaf.close(text)
 
     def is_open(self, leaf: LeafConnection) -> bool:
         """Whether a connection is still open and known."""
-        return leaf.number in self._leafs and not self.stopping and leaf.link is not None and not leaf.link.closing
+        return leaf in self._connections and not self.stopping and leaf.link is not None and not leaf.link.closing
 
-    def expect(self, leaf: LeafConnection, seconds: float, said: str) -> None:
-        """Close a connection with the -ERR `said` unless it has joined within `seconds`."""
-        self._deadlines[leaf.number] = (self.clock() + seconds, said)
+    def expect(self, leaf: LeafConnection, seconds: float, text: str) -> None:
+        """Close a connection with the -ERR `text` unless it has joined within `seconds`."""
+        self.watch.expect(leaf, seconds, text)
 
     def address_of(self, leaf: LeafConnection) -> Address:
         """The address at which a hub was dialled."""
-        return self._addresses[leaf.number]
+        return self.dialler.address_of(leaf)
 
     # ── joined ──
-
-    def _space(self, account: "Account") -> LeafSpace:
-        space = self._spaces.get(account.name)
-        if space is None:
-            space = self._spaces[account.name] = LeafSpace(account, self._tell)
-        return space
 
     def join(
         self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
     ) -> None:
         """Join an account: route the neighbour's messages, and announce our interest to it."""
-        space = self._space(account)
+        space = self.spaces.make(account)
         leaf.neighbour = neighbour
         neighbour.sends = target.sends
         leaf.join(account, space.forwarding, target, headers)
         space.forwarding.add(target)
         account.leafnodes += 1
-        self._deadlines.pop(leaf.number, None)
+        self.watch.settled(leaf)
         if not self.stopping:
             leaf.send(space.interest.join(neighbour))
         logger.info(
             "leafnode_joined name=%s account=%s remote_account=%s we_are=%s peer=%s",
-            leaf.name,
+            leaf.far_end.name,
             account.name,
-            leaf.remote_account,
+            leaf.far_end.remote_account,
             "spoke" if neighbour.is_hub else "hub",
-            _peer(leaf),
+            peer_of(leaf),
         )
-        for observer in self.observers:
-            observer.leaf_joined(leaf)
-        self._changed.set()
+        self._connections.note_joined()
 
     def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None:
         """Announce all interest to a neighbour again or, after a change of permissions, only the difference."""
         if leaf.neighbour is None or leaf.account is None or self.stopping:
             return
-        interest = self._spaces[leaf.account.name].interest
+        interest = self.spaces[leaf.account.name].interest
         leaf.send(interest.repeat(leaf.neighbour) if all_of_it else interest.renew(leaf.neighbour))
 
     def on_interest(self, leaf: LeafConnection, subject: bytes, queue: bytes, weight: int) -> None:
@@ -394,10 +293,10 @@ class LeafNodes:
         neighbour, target, account = leaf.neighbour, leaf.target, leaf.account
         if neighbour is None or target is None or account is None or leaf.end_reason:
             return
-        space = self._spaces[account.name]
+        space = self.spaces[account.name]
         if subject == space.interest.loop_subject:
             text = handshake.loop_text(account.name)
-            self.journal.note("leafnode_refused", name=leaf.name, address=_peer(leaf), reason=text)
+            self.journal.note("leafnode_refused", name=leaf.far_end.name, address=peer_of(leaf), reason=text)
             leaf.close(text)
             return
         if weight and not is_valid_subject(subject):
@@ -406,7 +305,7 @@ class LeafNodes:
         if weight and leaf.remote is None and is_literal(subject) and not target.sends.has(subject):
             if not subject.startswith((b"$JS.", b"$KV.", b"$OBJ.")):  # those are withheld without an error
                 text = error_texts.subscribe_permission(subject.decode("utf-8", "surrogateescape"))
-                self.journal.note("subscription_refused", account=account.name, subject=subject, address=_peer(leaf))
+                self.journal.note("subscription_refused", account=account.name, subject=subject, address=peer_of(leaf))
                 leaf.close(text)
                 return
         if not subject.startswith(LOOP_DETECTION):
@@ -420,91 +319,32 @@ class LeafNodes:
         if leaf.end_reason:
             return
         account = leaf.account.name if leaf.account is not None else ""
-        self.journal.note("publish_refused", account=account, subject=subject, address=_peer(leaf))
+        self.journal.note("publish_refused", account=account, subject=subject, address=peer_of(leaf))
         leaf.close(error_texts.publish_permission(subject.decode("utf-8", "surrogateescape")))
 
     def on_error(self, leaf: LeafConnection, text: str) -> None:
         """-ERR: the other end may have closed the connection."""
-        logger.warning("leafnode_error name=%s peer=%s text=%s", leaf.name, _peer(leaf), text)
+        logger.warning("leafnode_error name=%s peer=%s text=%s", leaf.far_end.name, peer_of(leaf), text)
         if handshake.is_final(text):
             leaf.close("", text)
 
-    def _tell(self, space: LeafSpace, lines: Iterable[Line]) -> None:
-        """Send interest lines, in the same write as the answer to the client or earlier: once it has its PONG, they
-        have been sent.
-        """
-        if self.stopping:
-            return
-        outlets = {leaf.neighbour: leaf.outlet for leaf in self._leafs.values() if leaf.joined} if lines else {}
-        for neighbour, line in lines:
-            outlet = outlets.get(neighbour)
-            if outlet is not None and not outlet.closed:
-                outlet.output.append(line)
-                space.account.router.mark_dirty(outlet)
-
-    # ── dialling ──
-
-    def _start_dial(self, remote: Remote) -> None:
-        if self.stopping:
-            return
-        task = self._loop.create_task(self._dial(remote))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _dial(self, remote: Remote) -> None:
-        address = remote.next()
-        self._numbers += 1
-        leaf = LeafConnection(self, self._numbers, self.own.info.max_payload, remote)
-        leaf.websocket = address.is_websocket
-        self._addresses[leaf.number] = address
-        try:
-            layer = layer_for(remote, address)
-            await dial(address.host, address.port, leaf, remote.options.dial_timeout, layer)
-        except (HeadwaterError, TransportError) as error:
-            self._addresses.pop(leaf.number, None)
-            self._not_joined(remote, address.shown, str(error))
-            remote.failed(str(error))
-            self._dial_later(remote)
-
-    def _dial_later(self, remote: Remote) -> None:
-        if self.stopping:
-            return
-
-        def run() -> None:
-            self._timers.discard(timer)
-            self._start_dial(remote)
-
-        timer = self._loop.call_later(remote.wait(), run)
-        self._timers.add(timer)
+    def _announced_to(self) -> list[LeafConnection]:
+        """The neighbours to which changes of interest are announced."""
+        return [] if self.stopping else self.joined()
 
     # ── timers ──
 
-    def _sweep(self) -> None:
-        now = self.clock()
+    def swept(self) -> None:
+        """The watch looks at all connections, every half second."""
         self.own.look()
-        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
-        for number, leaf in list(self._leafs.items()):
-            deadline, said = self._deadlines.get(number, (now + 1, ""))
-            if now > deadline:
-                self._deadlines.pop(number)
-                if leaf.remote is None:
-                    self.refuse(leaf, said, "it did not show who it is in time")
-                else:
-                    leaf.close(said, said or "the hub said no INFO in time")
-            elif leaf.joined and leaf.remote is None and (farewell := self.accepting.farewell(leaf)):
-                leaf.close(farewell)
-            elif leaf.joined and now >= self._next_ping.get(number, now + 1):
-                self._next_ping[number] = now + self._ping_interval
-                if not leaf.ping(self._ping_max, now):
-                    self.stale += 1
-            if self._backpressure.progress.end_stuck(leaf.link, now, self._write_deadline):
-                leaf.end_reason = f"took nothing for {self._write_deadline:g} s"
-                self.slow += 1
 
+    def not_joined_in_time(self, leaf: LeafConnection, text: str) -> None:
+        """A connection has missed its deadline."""
+        if leaf.remote is None:
+            self.refuse(leaf, text, "it did not show who it is in time")
+        else:
+            leaf.close(text, text or "the hub sent no INFO in time")
 
-def _peer(leaf: LeafConnection) -> str:
-    return leaf.link.peer if leaf.link is not None else ""
-
-
-def _any_fraction() -> float:
-    return int.from_bytes(os.urandom(4)) / (1 << 32)
+    def expired(self, leaf: LeafConnection) -> str:
+        """The error for a spoke whose credentials have expired; "" while they are valid, and for a hub."""
+        return self.accepting.expired(leaf) if leaf.remote is None else ""

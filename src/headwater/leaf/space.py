@@ -23,14 +23,14 @@ _MARK_LENGTH = 22
 
 
 class LeafSpace:
-    """`tell` sends interest lines to neighbours."""
+    """`send` sends interest lines to neighbours."""
 
-    def __init__(self, account: "Account", tell: Callable[["LeafSpace", list[Line]], None]) -> None:
+    def __init__(self, account: "Account", send: Callable[["LeafSpace", list[Line]], None]) -> None:
         self.account = account
         mark = short_name(os.urandom(_MARK_LENGTH))
         self.interest = Interest(LOOP_DETECTION + mark.encode())
         self.forwarding = LeafForwarding(int.from_bytes(os.urandom(4)))
-        self._tell = tell
+        self._send = send
         self._announced: set[Subscription] = set()
         self._mapped: list[bytes] = []
         # Counts of closed connections: messages that were not allowed to cross, either way, and messages for groups
@@ -46,9 +46,9 @@ class LeafSpace:
         """Announce interest in the sources of the account's mappings, whether or not their targets have subscribers."""
         before, self._mapped = self._mapped, self.account.mappings.sources if self.account.mappings is not None else []
         for source in self._mapped:
-            self._tell(self, self.interest.add(source, b""))
+            self._send(self, self.interest.add(source, b""))
         for source in before:
-            self._tell(self, self.interest.remove(source, b""))
+            self._send(self, self.interest.remove(source, b""))
 
     def kept_back(self) -> int:
         """Messages that were not allowed to cross to a neighbour."""
@@ -67,30 +67,30 @@ class LeafSpace:
         if subject.startswith(b"$SYS.") and not self.account.is_system:
             return
         self._announced.add(subscription)
-        self._tell(self, self.interest.add(subject, subscription.queue))
+        self._send(self, self.interest.add(subject, subscription.queue))
 
     def unsubscribed(self, subscription: "Subscription") -> None:
         """A subscription has ended."""
         if subscription in self._announced:
             self._announced.discard(subscription)
-            self._tell(self, self.interest.remove(subscription.subject, subscription.queue))
+            self._send(self, self.interest.remove(subscription.subject, subscription.queue))
 
     # ── neighbours ──
 
     def want(self, neighbour: "Neighbour", subject: bytes, queue: bytes, weight: int) -> None:
         """A neighbour's interest is now `weight`: announce it to the others and, for a spoke, to peers in our cluster."""
         before = neighbour.wants.get((subject, queue), 0)
-        self._tell(self, self.interest.want(neighbour, subject, queue, weight))
-        self._tell_peers(neighbour, subject, queue, neighbour.wants.get((subject, queue), 0) - before)
+        self._send(self, self.interest.want(neighbour, subject, queue, weight))
+        self._announce_to_peers(neighbour, subject, queue, neighbour.wants.get((subject, queue), 0) - before)
 
     def leave(self, neighbour: "Neighbour") -> None:
         """A neighbour is gone."""
         wanted = dict(neighbour.wants)
-        self._tell(self, self.interest.leave(neighbour))
+        self._send(self, self.interest.leave(neighbour))
         for (subject, queue), weight in wanted.items():
-            self._tell_peers(neighbour, subject, queue, -weight)
+            self._announce_to_peers(neighbour, subject, queue, -weight)
 
-    def _tell_peers(self, neighbour: "Neighbour", subject: bytes, queue: bytes, change: int) -> None:
+    def _announce_to_peers(self, neighbour: "Neighbour", subject: bytes, queue: bytes, change: int) -> None:
         junction = junction_of(self.account.router)
         if junction is None or neighbour.is_hub or not change or not self._concerns_peers(neighbour, subject):
             return
@@ -115,8 +115,8 @@ class LeafSpace:
     def peer_wants(self, peer: "Outlet", origin: bytes, subject: bytes, queue: bytes, weight: int) -> None:
         """A peer's interest, or that of its spokes in the cluster `origin`, is now `weight`."""
         if not subject.startswith(b"$SYS.") or self.account.is_system:
-            self._tell(self, self.interest.peer_wants(peer, origin, subject, queue, weight))
+            self._send(self, self.interest.peer_wants(peer, origin, subject, queue, weight))
 
     def peer_left(self, peer: "Outlet") -> None:
         """A peer is gone: remove its interest."""
-        self._tell(self, self.interest.peer_left(peer))
+        self._send(self, self.interest.peer_left(peer))

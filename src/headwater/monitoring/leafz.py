@@ -13,7 +13,6 @@ from headwater.monitoring.view import View
 
 if TYPE_CHECKING:
     from headwater.leaf.connection import LeafConnection
-    from headwater.leaf.service import LeafNodes
 
 
 def leafz(view: View, parameters: Parameters) -> Document:
@@ -22,7 +21,7 @@ def leafz(view: View, parameters: Parameters) -> Document:
     listed, account = switch(parameters, "subs"), parameters.get("acc", "")
     nodes = view.broker.leafnodes
     leafs = [
-        _leaf(nodes, leaf, listed)
+        _leaf(leaf, listed)
         for leaf in (nodes.joined() if nodes is not None else ())
         if nodes is not None and leaf.account is not None and account in ("", leaf.account.name)
     ]
@@ -32,7 +31,7 @@ def leafz(view: View, parameters: Parameters) -> Document:
         "leafnodes": len(leafs),
         "leafs": leafs,
     }
-    if nodes is not None and nodes.remotes:
+    if nodes is not None and nodes.dialler.remotes:
         document["remotes"] = [
             {
                 "local_account": remote.options.account,
@@ -40,17 +39,17 @@ def leafz(view: View, parameters: Parameters) -> Document:
                 "joined": not remote.reason,
                 **({"reason": remote.reason} if remote.reason else {"connected_to": remote.connected_to}),
             }
-            for remote in nodes.remotes
+            for remote in nodes.dialler.remotes
         ]
     return document
 
 
-def _leaf(nodes: "LeafNodes", leaf: "LeafConnection", listed: bool) -> Document:
+def _leaf(leaf: "LeafConnection", listed: bool) -> Document:
     link, outlet, neighbour = leaf.link, leaf.outlet, leaf.neighbour
-    wanted = nodes.wants_of(leaf)
+    wanted = [subject for subject, _ in neighbour.wants] if neighbour is not None else []
     document: Document = {
         "id": leaf.number,
-        "name": leaf.name,
+        "name": leaf.far_end.name,
         "is_spoke": neighbour is not None and neighbour.is_hub,
         "account": leaf.account.name if leaf.account is not None else "",
         "ip": link.host if link is not None else "",
@@ -66,7 +65,7 @@ def _leaf(nodes: "LeafNodes", leaf: "LeafConnection", listed: bool) -> Document:
         document["is_isolated"] = True
     if listed and wanted:
         document["subscriptions_list"] = [subject.decode("utf-8", "replace") for subject in wanted]
-    mode = leaf.connect.compress_mode if leaf.connect is not None else "off"
+    mode = leaf.far_end.connect.compress_mode if leaf.far_end.connect is not None else "off"
     document["compression"] = mode or "not supported"
     if leaf.websocket:
         document["websocket"] = True
@@ -101,4 +100,4 @@ def leaf_block(view: View) -> Document:
 def leaf_counts(view: View) -> tuple[int, int, int]:
     """The numbers of connections joined now, closed as slow consumers, and closed as stale."""
     nodes = view.broker.leafnodes
-    return (len(nodes.joined()), nodes.slow, nodes.stale) if nodes is not None else (0, 0, 0)
+    return (len(nodes.joined()), nodes.watch.slow, nodes.watch.stale) if nodes is not None else (0, 0, 0)

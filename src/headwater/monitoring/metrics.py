@@ -131,15 +131,17 @@ def _leafs(gauges: Gauges, view: View, server: dict[str, str]) -> None:
     nodes = view.broker.leafnodes
     if nodes is None:
         return
-    gauges.set("headwater_leaf_remotes_not_joined", server, sum(1 for remote in nodes.remotes if remote.reason))
-    for account, space in nodes.spaces():
+    gauges.set("headwater_leaf_remotes_not_joined", server, sum(1 for remote in nodes.dialler.remotes if remote.reason))
+    for account, space in nodes.spaces.items():
         labels = {**server, "account": account}
         leafs = [leaf for leaf in nodes.joined() if leaf.account is space.account]
         gauges.set("headwater_leaf_connections", labels, len(leafs))
         gauges.set("headwater_leaf_headers_dropped", labels, space.forwarding.headers_dropped)
         gauges.set("headwater_leaf_kept_back", labels, space.kept_back())
-        gauges.set("headwater_leaf_refused", labels, space.refused + sum(leaf.refused for leaf in leafs))
-        gauges.set("headwater_leaf_groups_missed", labels, space.missed + sum(leaf.groups_missed for leaf in leafs))
+        gauges.set("headwater_leaf_refused", labels, space.refused + sum(leaf.arrivals.refused for leaf in leafs))
+        gauges.set(
+            "headwater_leaf_groups_missed", labels, space.missed + sum(leaf.arrivals.groups_missed for leaf in leafs)
+        )
 
 
 def _jetstream(gauges: Gauges, view: View, prefix: str) -> Steps:

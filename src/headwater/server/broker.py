@@ -390,7 +390,7 @@ class Broker:
     def _mappings_changed(self, accounts: Accounts, sessions: Sessions) -> None:
         self._map_subjects(accounts, sessions.greetings.info.cluster)
         if self.leafnodes is not None:
-            self.leafnodes.accounts_changed()
+            self.leafnodes.spaces.mappings_changed()
         for session in sessions.all():
             member = session.membership
             member.mappings = member.account.mappings if member.account is not None else None

@@ -28,7 +28,14 @@ a control line (never at the end of a payload), any text after PING and PONG. On
 import cython
 
 from headwater.wire.scan import PLAIN_PUBLISH
-from headwater.wire.verbs import Phase, Sender, Spellings, Verb, spellings
+from headwater.wire.verbs import SUSPEND, Phase, Sender, Spellings, Verb, spellings
+from headwater.wire.violations import (
+    BAD_ARGUMENTS,
+    CONTROL_LINE_TOO_LONG,
+    NOT_CONNECTED,
+    PAYLOAD_TOO_LARGE,
+    UNKNOWN_OPERATION,
+)
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
@@ -38,15 +45,6 @@ else:
     from headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
     from headwater.wire.message_view import MessageView
     from headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
-
-# Kinds of violation. For the first three the server sends -ERR and closes; for BAD_ARGUMENTS it closes without -ERR.
-UNKNOWN_OPERATION: int = 1
-CONTROL_LINE_TOO_LONG: int = 2
-PAYLOAD_TOO_LARGE: int = 3
-BAD_ARGUMENTS: int = 4
-NOT_CONNECTED: int = 5  # an op before CONNECT on a server that requires credentials
-
-SUSPEND: int = 2  # a handler's result: pause parsing and keep the bytes after the op
 
 _AUTHENTICATING: Spellings = spellings(Sender.CLIENT, Phase.AUTHENTICATING)
 _OPEN: Spellings = spellings(Sender.CLIENT, Phase.OPEN)
@@ -129,7 +127,7 @@ class ClientOpHandler:
         return 0
 
     def on_violation(self, violation: cython.int) -> cython.int:
-        """The input breaks the protocol; `violation` is one of the constants above. This is the last call."""
+        """The input breaks the protocol; `violation` is one of the constants of `violations`. This is the last call."""
         return 0
 
 

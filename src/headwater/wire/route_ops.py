@@ -35,7 +35,8 @@ one `on_violation`, never raised.
 
 import cython
 
-from headwater.wire.verbs import Phase, Sender, Spellings, spellings
+from headwater.wire.verbs import SUSPEND, Phase, Sender, Spellings, spellings
+from headwater.wire.violations import BAD_ARGUMENTS, CONTROL_LINE_TOO_LONG, PAYLOAD_TOO_LARGE, UNKNOWN_OPERATION
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import count_run, ends_line, equals, find_byte, slice_bytes
@@ -53,15 +54,6 @@ UNDECIDED: int = 0
 V1: int = 1
 V2: int = 2
 LEAF: int = 3  # never detected: set in advance by the listener for leaf nodes, or for a connection to a hub
-
-# Kinds of violation. For the first three we send -ERR and close; for BAD_ARGUMENTS we close without -ERR (gnatsd 1.2
-# and later).
-UNKNOWN_OPERATION: int = 1
-CONTROL_LINE_TOO_LONG: int = 2
-PAYLOAD_TOO_LARGE: int = 3
-BAD_ARGUMENTS: int = 4
-
-SUSPEND: int = 2  # a handler's result: pause parsing and keep the bytes after the op
 
 MAX_CONTROL_LINE: int = 16384  # bytes; nats-server's 4096 binds only lines that arrive in pieces; queue lists are long
 MAX_PAYLOAD: int = 64 << 20

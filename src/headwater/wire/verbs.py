@@ -10,6 +10,8 @@ client); for routes the cluster protocol document, and the ops that gnatsd 1.4.1
 from enum import Enum
 from typing import NamedTuple
 
+SUSPEND: int = 2  # a handler's result for CONNECT: pause parsing, and keep the bytes after the op
+
 
 class Sender(Enum):
     """The sender of an op: either end of a client connection, or the broker at the other end of a route or leaf node

@@ -1,0 +1,112 @@
+"""Dials the hubs of a broker, again and again until each has been joined, and after each loss.
+
+Which address is next and how long to wait is decided in `remote`, what a connection starts with in `dialling`. The
+reason for a failure is in the journal and, while it lasts, in /leafz.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headwater.errors import HeadwaterError, TransportError
+from headwater.exchange.leaf_options import LeafOptions
+from headwater.leaf import handshake
+from headwater.leaf.connection import LeafConnection
+from headwater.leaf.dialling import check_remote, layer_for
+from headwater.leaf.remote import Address, Remote
+from headwater.net.tcp import dial
+
+if TYPE_CHECKING:
+    from headwater.net.journal import Journal
+
+
+class Dialler:
+    """`make(remote)` makes the owner of a connection."""
+
+    def __init__(self, options: LeafOptions, make: Callable[[Remote], LeafConnection], journal: "Journal") -> None:
+        self.remotes = [Remote(each, options.reconnect_interval, _random_fraction) for each in options.remotes]
+        self._make = make
+        self._journal = journal
+        self._loop = asyncio.get_running_loop()
+        self._stopping = False
+        self._addresses: dict[LeafConnection, Address] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    def check(self) -> None:
+        """Raise what every dial would raise: ConfigError for unusable files, EnvironmentProblem for a missing package."""
+        for remote in self.remotes:
+            check_remote(remote.options)
+
+    def start(self) -> None:
+        """Dial every hub."""
+        for remote in self.remotes:
+            self._start_dial(remote)
+
+    def withdraw(self) -> None:
+        """Dial no more hubs."""
+        self._stopping = True
+        for timer in self._timers:
+            timer.cancel()
+
+    async def stop(self) -> None:
+        """End what is being dialled; after `withdraw`."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def address_of(self, leaf: LeafConnection) -> Address:
+        """The address at which a hub was dialled."""
+        return self._addresses[leaf]
+
+    def lost(self, leaf: LeafConnection, reason: str) -> None:
+        """A connection is gone: if we dialled it, dial its hub again after a while."""
+        address = self._addresses.pop(leaf, None)
+        if leaf.remote is None or address is None:
+            return
+        if not leaf.joined:
+            self._note_not_joined(leaf.remote, address, reason)
+        refused = leaf.end_reason.startswith("Authorization Violation")
+        leaf.remote.failed(reason, refused=refused, stay_away=handshake.wait_after(leaf.end_reason))
+        self._dial_later(leaf.remote)
+
+    def _note_not_joined(self, remote: Remote, address: Address, reason: str) -> None:
+        """Record that a hub is not joined. The journal logs the first failure, not every try."""
+        self._journal.note("leafnode_not_joined", account=remote.options.account, address=address.shown, reason=reason)
+
+    def _start_dial(self, remote: Remote) -> None:
+        if self._stopping:
+            return
+        task = self._loop.create_task(self._dial(remote))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _dial(self, remote: Remote) -> None:
+        address = remote.next()
+        leaf = self._make(remote)
+        leaf.websocket = address.is_websocket
+        self._addresses[leaf] = address
+        try:
+            layer = layer_for(remote, address)
+            await dial(address.host, address.port, leaf, remote.options.dial_timeout, layer)
+        except (HeadwaterError, TransportError) as error:
+            self._addresses.pop(leaf, None)
+            self._note_not_joined(remote, address, str(error))
+            remote.failed(str(error))
+            self._dial_later(remote)
+
+    def _dial_later(self, remote: Remote) -> None:
+        if self._stopping:
+            return
+
+        def run() -> None:
+            self._timers.discard(timer)
+            self._start_dial(remote)
+
+        timer = self._loop.call_later(remote.wait(), run)
+        self._timers.add(timer)
+
+
+def _random_fraction() -> float:
+    return int.from_bytes(os.urandom(4)) / (1 << 32)
