@@ -116,7 +116,7 @@ async def run_client(port: int, name: str, size: int, batches: int) -> None:
 
 async def run_server(sync: str, directory: str) -> None:
     from headwater.iggy.face import Iggy, IggyOptions
-    from headwater.iggy.service import ServiceOptions
+    from headwater.iggy.service_options import ServiceOptions
 
     options = IggyOptions(tcp=("127.0.0.1", 0), service=ServiceOptions(sync=sync))  # type: ignore[arg-type]
     async with Iggy(options, Path(directory)) as iggy:

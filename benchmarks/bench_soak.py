@@ -30,7 +30,7 @@ from contestants import describe_machine, refuse_interpreted, start_headwater
 
 import headwater
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
-from headwater.iggy.service import CACHE_BYTES
+from headwater.iggy.topic_files import CACHE_BYTES
 from headwater.iggy_client.client import connect as connect_iggy
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import PollingStrategy

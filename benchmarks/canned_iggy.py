@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from headwater.iggy.clients import TCP
 from headwater.iggy.conversation import Conversation
-from headwater.iggy.service import TCP, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import classic_codec, reply_codec, vsr_frames
 from headwater.iggy_wire.command_codec import SEND
 from headwater.iggy_wire.commands import Code

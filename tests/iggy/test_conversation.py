@@ -10,8 +10,8 @@ from support.iggy_service import Desk, S, T, at_desk
 
 from headwater.errors import IggyError
 from headwater.iggy import dispatch
+from headwater.iggy.clients import Client
 from headwater.iggy.conversation import Conversation
-from headwater.iggy.service import Client
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages, of_messages

@@ -9,6 +9,7 @@ import pytest
 from support.iggy_service import Desk, G, S, T, at_desk
 
 from headwater.errors import IggyError
+from headwater.iggy.clients import Client
 from headwater.iggy.deferred import (
     LEAST_BYTES,
     MOST_AT_ONCE,
@@ -20,7 +21,6 @@ from headwater.iggy.deferred import (
     wait_for_messages,
 )
 from headwater.iggy.message_commands import Found
-from headwater.iggy.service import Client
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages
 from headwater.iggy_wire.commands import FetchTarget, WaitTarget

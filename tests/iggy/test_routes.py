@@ -100,7 +100,7 @@ def test_a_permission_that_is_taken_away_ends_at_once(tmp_path: Path) -> None:
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
     async def work(iggy: Iggy, client: Client) -> None:
         service = iggy.service
-        routes = Routes(service, next(iter(service.clients.values())))
+        routes = Routes(service, next(iter(service.clients)))
         address = c.SendMessages(S, T, Partitioning.partition(0), 1)
         sent = await client.send("s", "t", [Message(b"x")], 0)
         assert routes.send(b"0") is None

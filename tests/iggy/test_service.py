@@ -8,9 +8,11 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import EnvironmentProblem, IggyError
+from headwater.iggy.clients import TCP
 from headwater.iggy.dispatch import execute
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.service import TCP, Service, ServiceOptions
+from headwater.iggy.service import Service
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message, Permissions, StreamPermissions, TopicPermissions
@@ -80,7 +82,7 @@ def test_the_root_user_of_an_earlier_release_is_renumbered_and_keeps_its_passwor
         made = await client.execute(c.CreateUser("alice", "secret"))
         assert made.id == 2
         with pytest.raises(IggyError, match="root user stays"):
-            await execute(iggy.service, next(iter(iggy.service.clients.values())), c.DeleteUser(Identifier("iggy")))
+            await execute(iggy.service, next(iter(iggy.service.clients)), c.DeleteUser(Identifier("iggy")))
 
     asyncio.run(before())
     serving(tmp_path, work)

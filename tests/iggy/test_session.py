@@ -17,8 +17,8 @@ from support.iggy_frames import ERAS, exchanges
 
 from headwater import TypedHeaders
 from headwater.errors import IggyError
+from headwater.iggy.clients import Client as ServedClient
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.service import Client as ServedClient
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c

@@ -13,7 +13,7 @@ import pytest
 from headwater.errors import IggyError
 from headwater.iggy.catalog import Catalog, decode
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.service import ServiceOptions
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire.commands import DeleteTopic, Message, PurgeStream
 from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
@@ -34,7 +34,7 @@ def run(directory: Path, then: Then) -> list[Finding]:
         async with asyncio.timeout(40), Iggy(OPTIONS, directory) as iggy:
             async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
                 await then(iggy, client)
-            return list(iggy.service.findings)
+            return list(iggy.service.files.findings)
 
     return asyncio.run(main())
 

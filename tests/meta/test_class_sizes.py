@@ -33,8 +33,6 @@ KNOWN = {
         "the columns of a batch and the state of its range, filled row by row in C",
     ),
     "wire/row_frames.py:RowFrames": (20, 5, "the columns of a batch, read row by row in C"),
-    # Still to be taken apart.
-    "iggy/service.py:Service": (24, 17, "pending"),
     "streams/log.py:Log": (
         13,
         41,

@@ -20,7 +20,7 @@ from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.iggy.face import IggyOptions
-from headwater.iggy.service import ServiceOptions
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import connect as connect_iggy
 from headwater.iggy_wire.commands import Message as IggyMessage
 from headwater.testing import RunningBroker

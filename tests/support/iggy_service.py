@@ -10,9 +10,11 @@ import pytest
 
 from headwater.errors import IggyError
 from headwater.iggy import message_commands
+from headwater.iggy.clients import TCP, Client
 from headwater.iggy.dispatch import execute
 from headwater.iggy.foreign import ForeignStreams
-from headwater.iggy.service import TCP, Client, Service, ServiceOptions
+from headwater.iggy.service import Service
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import admit, messages, of_messages
 from headwater.iggy_wire.commands import Command, Message

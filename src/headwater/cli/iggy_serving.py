@@ -14,7 +14,7 @@ from typing import Any
 from headwater.cli.go_flags import Value
 from headwater.errors import ConfigError
 from headwater.iggy.face import Address, IggyOptions
-from headwater.iggy.service import ServiceOptions
+from headwater.iggy.service_options import ServiceOptions
 
 ANY_PORT = -1
 _FLAGS = {

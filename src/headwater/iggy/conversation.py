@@ -18,12 +18,13 @@ from struct import Struct
 from typing import Any, Final
 
 from headwater.errors import HeadwaterError, IggyError, StorageError
+from headwater.iggy.clients import Client
 from headwater.iggy.deferred import Wait, Waits, fetch, poll_deferred, wait_for_messages
 from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import NOTHING, Found, poll, poll_in_turns, send, send_again
 from headwater.iggy.partition import TURN_BYTES
 from headwater.iggy.routes import Routes
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
 from headwater.iggy_wire.batches import Part, admit, build, forget_producer
 from headwater.iggy_wire.commands import (

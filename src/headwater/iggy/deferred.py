@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from headwater.errors import HeadwaterError, IggyError
+from headwater.iggy.clients import Client
 from headwater.iggy.group_commands import consumer_key
 from headwater.iggy.message_commands import (
     NOTHING,
@@ -20,7 +21,7 @@ from headwater.iggy.message_commands import (
     poll_in_turns,
 )
 from headwater.iggy.partition import Partition
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal

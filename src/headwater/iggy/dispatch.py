@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from headwater.errors import HeadwaterError
 from headwater.iggy import group_commands, server_commands, stream_commands, user_commands
+from headwater.iggy.clients import Client
 from headwater.iggy.resource_commands import translated
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import Era

@@ -16,9 +16,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from headwater.errors import ConfigError
-from headwater.iggy import service
+from headwater.iggy import clients
 from headwater.iggy.foreign import ForeignStreams
-from headwater.iggy.service import Service, ServiceOptions
+from headwater.iggy.service import Service
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy.session import Session
 from headwater.net.layer import Layer
 from headwater.net.limits import DEFAULTS, IGGY, IGGY_HTTP, IGGY_QUIC, Limits
@@ -161,7 +162,7 @@ class Iggy:
     async def _listen(self, address: Address, context: ssl.SSLContext | None, what: str = TCP) -> int:
         connect = _links(context, what == WEBSOCKET)
         limits = self.options.limits[IGGY]
-        transport = service.WEBSOCKET if what == WEBSOCKET else service.TCP
+        transport = clients.WEBSOCKET if what == WEBSOCKET else clients.TCP
 
         def make_link(owner: LinkOwner) -> Link:
             link = connect(owner)

@@ -96,10 +96,11 @@ def translated(body: bytes) -> Iterable[Foreign]:
 class TopicOwner(Protocol):
     """The server that shows these topics (`Service`)."""
 
-    catalog: Catalog
     topics: dict[int, Topic]
     clock_us: Callable[[], int]
 
+    @property
+    def catalog(self) -> Catalog: ...
     @property
     def store(self) -> Store: ...
     @property

@@ -5,8 +5,9 @@ from typing import Any, Final
 from headwater.errors import IggyError
 from headwater.iggy import catalog as rules
 from headwater.iggy.catalog import GroupEntry, group_of
+from headwater.iggy.clients import Client
 from headwater.iggy.partition import Partition
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy.topics import Topic, key_of
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import reply_codec as views
@@ -55,7 +56,7 @@ async def delete_group(service: Service, client: Client, command: c.DeleteGroup)
     topic.groups.pop(entry.id, None)
     topic.offsets.drop_consumer(f"g:{entry.id}")
     service.saver.note(topic)
-    for member in service.clients.values():
+    for member in service.clients:
         member.memberships.discard((topic.entry.uid, entry.id))
 
 

@@ -22,9 +22,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headwater.errors import HeaderError, HeadwaterError, StorageError
+from headwater.iggy.clients import HTTP, Client
 from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import Found, poll, poll_in_turns, send
-from headwater.iggy.service import HTTP, Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import http_json
 from headwater.iggy_wire.batches import build

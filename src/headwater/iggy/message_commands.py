@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from headwater.errors import IggyError, StorageError
 from headwater.iggy.catalog import group_of
+from headwater.iggy.clients import HTTP, Client
 from headwater.iggy.group_commands import consumer_key
 from headwater.iggy.partition import MAX_POLL_BYTES, TURN_BYTES, Partition, Polled
-from headwater.iggy.service import HTTP, Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import EVERY

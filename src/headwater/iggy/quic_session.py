@@ -10,8 +10,9 @@ import logging
 from typing import Final
 
 from headwater.errors import IggyError
+from headwater.iggy.clients import QUIC
 from headwater.iggy.conversation import Conversation, Pieces
-from headwater.iggy.service import QUIC, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import classic_frames, vsr_frames
 from headwater.iggy_wire.eras import UNKNOWN, Era
 from headwater.net.limits import DEFAULTS, IGGY_QUIC, Limits

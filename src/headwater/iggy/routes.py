@@ -11,9 +11,10 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from headwater.iggy.catalog import UserEntry
+from headwater.iggy.clients import Client
 from headwater.iggy.group_commands import consumer_key
 from headwater.iggy.message_commands import Found, SendRoute, poll_partition
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire.commands import PollMessages, SendMessages
 from headwater.iggy_wire.identifiers import ConsumerKind, PartitioningKind, PollingStrategy, StrategyKind
@@ -45,10 +46,10 @@ class Routes:
 
     def _refresh(self) -> None:
         service, user = self._service, self._client.user
-        if self._generation != service.generation or self._user is not user or service.is_changing:
+        if self._generation != service.changes.generation or self._user is not user or service.changes.in_progress:
             self._sends.clear()
             self._polls.clear()
-            self._generation, self._user = service.generation, user
+            self._generation, self._user = service.changes.generation, user
 
     def send(self, metadata: bytes) -> SendRoute | None:
         """The cached route of this address; None if there is none."""

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from headwater.iggy import snapshot
-from headwater.iggy.service import Client, Service
+from headwater.iggy.clients import Client
+from headwater.iggy.service import Service
 from headwater.iggy.stream_commands import listed
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import reply_codec as views
@@ -63,7 +64,7 @@ async def flush(service: Service, client: Client, command: c.FlushUnsavedBuffer)
 def stats(service: Service, client: Client, command: c.GetStats) -> views.StatsView:
     topics = list(service.topics.values())
     usage, uname = service.machine.usage(), platform.uname()
-    disk = shutil.disk_usage(service.directory)
+    disk = shutil.disk_usage(service.files.directory)
     now = service.clock_us()
     return views.StatsView(
         process_id=os.getpid(),
@@ -107,11 +108,11 @@ async def get_snapshot(service: Service, client: Client, command: c.GetSnapshot)
     places = "".join(f"{name} {host}:{port}\n" for name, (host, port) in service.machine.listeners.items())
     options = service.options
     sections = {
-        "filesystem_overview": lambda: snapshot.overview(str(service.directory)),
+        "filesystem_overview": lambda: snapshot.overview(str(service.files.directory)),
         "process_list": lambda: snapshot.text_of("/proc/self/status"),
         "resource_usage": lambda: numbers,
         "test": lambda: "test\n",
-        "server_logs": lambda: "".join(f"{finding}\n" for finding in service.findings),
+        "server_logs": lambda: "".join(f"{finding}\n" for finding in service.files.findings),
         "server_config": lambda: f"{places}sync {options.sync}\nverify {options.verify}\nversion {VERSION}\n",
     }
     service.machine.makes_snapshot = True

@@ -2,32 +2,32 @@
 permissions.
 
 Changes of the catalog are made one at a time, and each is on disk before it is answered; one that cannot be written is
-undone. Sends and polls do not wait for changes. The commands are implemented in *_commands.py (`dispatch`).
+undone (`catalog_changes`). Sends and polls do not wait for changes. The commands are implemented in *_commands.py
+(`dispatch`), files are opened and removed in `topic_files`.
 """
 
-import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
-from headwater.errors import ConfigError, IggyError, StorageError
+from headwater.errors import IggyError
 from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
-from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry, UserEntry, decode
+from headwater.iggy.catalog import Catalog, StreamEntry
+from headwater.iggy.catalog_changes import CatalogChanges
+from headwater.iggy.clients import Client, Clients
 from headwater.iggy.foreign import ForeignStreams, ForeignTopics
 from headwater.iggy.machine import Machine
-from headwater.iggy.partition import Partition
 from headwater.iggy.permissions import ALL, NONE, check
-from headwater.iggy.store import Offsets, Store
+from headwater.iggy.service_options import ServiceOptions
+from headwater.iggy.store import Store
+from headwater.iggy.topic_files import TopicFiles
 from headwater.iggy.topics import OffsetSaver, Topic
-from headwater.iggy.unique_ids import UniqueIds
 from headwater.iggy.upkeep import Housekeeper
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command, Permissions
@@ -36,60 +36,11 @@ from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier
 from headwater.streams import meta
 from headwater.streams.files import Files
-from headwater.streams.finding import Finding, finding_of, findings_of, report
-from headwater.streams.log import Log
-from headwater.streams.options import LogOptions, SyncPolicy
+from headwater.streams.finding import report
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-AT_ONCE: Final = 16  # partitions opened or closed in parallel
-WRITERS: Final = 4  # threads; each partition writes in one at a time
-CACHE_BYTES: Final = 16 << 20  # newest batches of a partition in memory: a batch of a thousand is a megabyte
-SMALLEST_SEGMENT: Final = 1 << 20
-SEGMENT_BYTES: Final = 64 << 20
-NOBODY: Final = 0xFFFFFFFF  # an id that no user gets
-
-TCP, QUIC, HTTP, WEBSOCKET = 1, 2, 3, 4
-
-
-@dataclass(eq=False)
-class Client:
-    """A connected client."""
-
-    id: int
-    transport: int
-    address: str
-    era: Era
-    user: UserEntry | None = None
-    login: int = 0
-    memberships: set[tuple[int, int]] = field(default_factory=set)  # (uid of the topic, id of the group)
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceOptions:
-    """`sync`: when a send is acknowledged (LogOptions.sync); None: as in the broker's streams, "always" without a
-    broker. `verify`: recompute the checksum of every message that comes in. `root_password`: of the first user, created
-    if there is none. `housekeeping`: seconds between two checks of the limits of age and size. `unique_ids_seconds`:
-    how long duplicates of a message id are dropped; 0: never. Raises ConfigError for invalid values."""
-
-    sync: SyncPolicy | None = None
-    verify: bool = False
-    root_user: str = credentials.ROOT
-    root_password: str = field(default=credentials.ROOT, repr=False)
-    housekeeping: float = 5.0
-    unique_ids_seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.sync is not None and self.sync not in get_args(SyncPolicy):
-            policies = get_args(SyncPolicy)
-            raise ConfigError(f"sync is {self.sync!r}", value=self.sync, limit=policies)
-        if self.housekeeping <= 0:
-            raise ConfigError("housekeeping must be above 0 seconds", value=self.housekeeping, limit=0)
-        if self.unique_ids_seconds < 0:
-            raise ConfigError("unique_ids_seconds must be 0 or more", value=self.unique_ids_seconds, limit=0)
-
-
 _BEFORE_LOGIN: Final = (c.Ping, c.Login, c.LoginWithToken)
 
 
@@ -110,181 +61,94 @@ class Service:
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.options = options or ServiceOptions()
-        self.catalog = Catalog()
         self.topics: dict[int, Topic] = {}  # by uid
-        self.clients: dict[int, Client] = {}
+        self.clients = Clients()
         self.clock_us = clock_us
         self.entropy = entropy
         self.started_us = clock_us()
         self.operations = self.started_us  # in modern replies; W compares it across restarts
-        self.generation = 0  # how often the catalog has changed (`routes`)
-        self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
         self.machine = Machine()
-        self.findings: list[Finding] = []  # faults and losses in this store
-        self.on_finding: Callable[[Finding], None] | None = None  # called for each finding after the start
         self.note: Callable[..., None] = _log  # reports an event to operators (`net.journal`): the kind, and fields
         self.saver: OffsetSaver
-        self.directory = directory
-        self._files = files if files is not None else KeepingFiles()
-        self.writers = Writers(WRITERS, "headwater-iggy-write")
-        self._clerk = ThreadPoolExecutor(1, "headwater-iggy-clerk")
-        self._store: Store | None = None
-        self._changes = asyncio.Lock()
-        self._next_client = 1
+        self.files = TopicFiles(
+            directory,
+            self.options,
+            self.topics,
+            files=files if files is not None else KeepingFiles(),
+            clock_us=lambda: self.clock_us(),
+            entropy=entropy,
+        )
+        self.changes = CatalogChanges(self.files.save_catalog, self._undone)
         self._housekeeper = Housekeeper(self.topics, self.options.housekeeping, lambda: self.clock_us())
         self._foreign = ForeignTopics(self, foreign) if foreign is not None else None
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog; another object after a change that was undone."""
+        return self.changes.catalog
+
+    @property
+    def store(self) -> Store:
+        """The documents on disk, between start and stop."""
+        return self.files.store
+
+    @property
+    def writers(self) -> Writers:
+        """The threads that write logs."""
+        return self.files.writers
 
     # ── life ──
 
     async def start(self) -> None:
         """Recover everything."""
         try:
-            catalog, recovered = await self.in_thread(self._recover)
+            catalog, recovered = await self.in_thread(self.files.recover)
         except BaseException:
-            self._release()
+            self.files.close()
             raise
-        self.catalog = catalog
+        self.changes.catalog = catalog
         self.saver = OffsetSaver(self.store, self.in_thread)
         for entry, logs, offsets, failure in recovered:
-            partitions = self._partitions(entry, logs) if not failure else []
+            partitions = self.files.partitions(entry, logs) if not failure else []
             identity = catalog.identities[entry.uid]
             self.topics[entry.uid] = Topic(entry, partitions, offsets, identity, failure)
-        for finding in self.findings:
+        for finding in self.files.findings:
             report(logger, finding)
         self.refresh()
         self._housekeeper.start()
 
-    def _recover(self) -> tuple[Catalog, list[tuple[TopicEntry, list[Log], Offsets, str]]]:
-        store = self._store = Store(self._files, str(self.directory), self.entropy)
-        catalog = store.load()
-        if catalog is None:
-            catalog = Catalog()
-        store.sweep(catalog)
-        root = catalog.user_with(credentials.ROOT_ID)
-        before = catalog.user_with(credentials.ROOT_ID_BEFORE)
-        if root is None and before is not None:
-            before.id = credentials.ROOT_ID
-            store.save(catalog.encode())
-        if not catalog.users:
-            name, password = self.options.root_user, self.options.root_password
-            stored = credentials.hash_password(password, self.entropy)
-            root = UserEntry(credentials.ROOT_ID, name, stored, self.clock_us(), permissions=ALL)
-            catalog.users.append(root)
-            catalog.next_user = root.id + 1
-            store.save(catalog.encode())
-        topics = [entry for stream in catalog.streams if not stream.origin for entry in stream.topics]
-        known = set(catalog.identities)
-        recovered = [self._recover_topic(catalog, entry) for entry in topics]
-        owners = {uid for entry in topics for uid in (entry.uid, *entry.partitions)}
-        catalog.identities = {uid: own for uid, own in catalog.identities.items() if uid in owners}
-        if set(catalog.identities) - known:
-            store.save(catalog.encode())
-        self.findings += store.findings
-        return catalog, recovered
-
-    def _recover_topic(self, catalog: Catalog, entry: TopicEntry) -> tuple[TopicEntry, list[Log], Offsets, str]:
-        """Open its logs and committed offsets; a topic that fails is returned with the reason, and does not stop the
-        others."""
-        logs: list[Log] = []
-        path = f"{self.directory}/logs"
-        identities = catalog.identities
-        own = identities.get(entry.uid) or self.store.identity_of_offsets(entry.uid)
-        if own == meta.NOBODY:
-            own = self.entropy(len(meta.NOBODY))
-        identities[entry.uid] = own
-        try:
-            for uid in entry.partitions:
-                path = f"{self.directory}/logs/{uid}"
-                log = self._open_log(uid, entry, identities.get(uid, meta.NOBODY), len(entry.partitions))
-                logs.append(log)
-                identities[uid] = log.identity
-        except Exception as error:  # noqa: BLE001  (whatever is wrong with one topic, the others start)
-            for log in logs:
-                log.close()
-            what, done = f"could not be recovered: {error}", "put aside: not served, its files left in place"
-            self.findings.insert(0, Finding(entry.name, path, what, done, severity="unavailable"))
-            return entry, [], Offsets(), str(error)
-        return entry, logs, self.store.load_offsets(entry.uid, own, entry.name), ""
-
-    def new_identity(self, uid: int) -> bytes:
-        """The identity for the documents of a new topic."""
-        return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NOBODY)))
-
-    def _open_log(self, uid: int, entry: TopicEntry, identity: bytes = meta.NOBODY, partitions: int = 1) -> Log:
-        log = self.store.open_log(uid, self._log_options(entry), self.clock_us() * 1000, identity)
-        log.limit_to(entry.max_size // max(1, partitions))  # segments are what limits drop: a share holds eight
-        self.findings += findings_of(log.recovery, entry.name, log.directory)
-        log.on_damage = lambda damage: self._on_damage(log, finding_of(damage, entry.name, log.directory))
-        return log
-
-    def _on_damage(self, log: Log, finding: Finding) -> None:
-        """Reading has found damaged bytes."""
-        self.findings.append(finding)
-        report(logger, finding)
-        for partition in (partition for topic in self.topics.values() for partition in topic.partitions):
-            if partition.log is log and partition.on_stored is not None:
-                partition.on_stored()  # its readers recount
-        if self.on_finding is not None:
-            self.on_finding(finding)
-
-    def _log_options(self, entry: TopicEntry) -> LogOptions:
-        size = entry.segment_bytes or SEGMENT_BYTES
-        return LogOptions(sync=self.options.sync or "always", segment_bytes=size, cache_bytes=CACHE_BYTES)
-
-    def _partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
-        made = [
-            Partition(uid, first + place, entry.created, log, self.writers)
-            for place, (uid, log) in enumerate(zip(entry.partitions[first:], logs, strict=True))
-        ]
-        window_ns = int(self.options.unique_ids_seconds * 1e9)
-        if window_ns:
-            for partition in made:
-                partition.unique = UniqueIds(partition.log, window_ns, self.clock_us() * 1000)
-        return made
-
     async def stop(self) -> None:
         """Write what is staged, save committed offsets, release the files. Safe to call again."""
-        if self._store is None:
+        if not self.files.is_open:
             return
         await self._housekeeper.stop()
         for topic in list(self.topics.values()):
             if topic.entry.partitions:
-                await self.close_partitions(topic.partitions)
+                await self.files.close_partitions(topic.partitions)
             else:  # the log belongs to another face: wait only for sends of this one
                 for partition in topic.partitions:
                     await partition.flush()
         await self.saver.stop()
         self.topics.clear()
-        self._release()
-
-    def _release(self) -> None:
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-        self.writers.shutdown()
-        self._clerk.shutdown(wait=False)
-
-    @property
-    def store(self) -> Store:
-        assert self._store is not None, "the service is not started"
-        return self._store
+        self.files.close()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run blocking work in the clerk's thread, in the order of the calls."""
-        return await asyncio.get_running_loop().run_in_executor(self._clerk, work)
+        """Run blocking work in one thread of this service, in the order of the calls."""
+        return await self.files.in_thread(work)
+
+    def new_identity(self, uid: int) -> bytes:
+        """The identity for the documents of a new topic."""
+        return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NOBODY)))
 
     # ── connected clients ──
 
     def connect(self, transport: int, address: str, era: Era) -> Client:
         """A new connection, not logged in yet."""
-        client = Client(self._next_client, transport, address, era)
-        self._next_client = self._next_client % (NOBODY - 1) + 1
-        self.clients[client.id] = client
-        return client
+        return self.clients.add(transport, address, era)
 
     def disconnect(self, client: Client) -> None:
         """Remove the client from its groups."""
-        self.clients.pop(client.id, None)
+        self.clients.remove(client)
         for uid, group_id in client.memberships:
             topic = self.topics.get(uid)
             if topic is not None:
@@ -342,115 +206,23 @@ class Service:
 
     # ── changes ──
 
-    @asynccontextmanager
-    async def change(self) -> AsyncIterator[Catalog]:
-        """Alter the catalog inside; it is durable when the block ends. Undone when the block, or the disk, refuses."""
-        async with self._changes:
-            before = self.catalog.encode()
-            try:
-                yield self.catalog
-                document = self.catalog.encode()
-                await self.in_thread(lambda: self.store.save(document))
-            except BaseException as error:
-                self._undo(before)
-                if isinstance(error, OSError):
-                    raise refusal("io_error", f"the change could not be made durable: {error}") from error
-                raise
-            finally:
-                self.generation += 1
-                if self.on_changed is not None:
-                    asyncio.get_running_loop().call_soon(self.on_changed)
+    def change(self) -> AbstractAsyncContextManager[Catalog]:
+        """Alter the catalog inside the block; see `CatalogChanges.change`."""
+        return self.changes.change()
 
-    @property
-    def is_changing(self) -> bool:
-        """Whether a `change` is in progress, so that nothing found in the catalog now may be kept for later."""
-        return self._changes.locked()
-
-    def _undo(self, document: bytes) -> None:
-        uid, user = self.catalog.next_uid, self.catalog.next_user
-        self.catalog = decode(document)
-        self.catalog.next_uid, self.catalog.next_user = uid, user
+    def _undone(self) -> None:
+        """The catalog is an older one again: use its entries."""
         users = {entry.id: entry for entry in self.catalog.users}
-        for client in self.clients.values():
+        for client in self.clients:
             client.user = users.get(client.user.id) if client.user is not None else None
         for stream in self.catalog.streams:
             for entry in stream.topics:
                 if entry.uid in self.topics:
                     self.topics[entry.uid].entry = entry
 
-    async def open_partitions(self, entry: TopicEntry, count: int) -> list[Partition]:
-        """Create partitions after those of `entry`, and add their uids to it. Raises StorageError."""
-        first = len(entry.partitions)
-        uids = [self.catalog.new_uid() for _ in range(count)]
-        try:
-            logs = await self.in_thread(
-                lambda: side_by_side(lambda uid: self._open_log(uid, entry, partitions=first + count), uids)
-            )
-        except StorageError as error:
-            raise refusal("io_error", f"the partitions could not be made: {error}") from error
-        entry.partitions.extend(uids)
-        self.catalog.identities.update({uid: log.identity for uid, log in zip(uids, logs, strict=True)})
-        return self._partitions(entry, logs, first)
-
-    async def remove_unserved(self, topic: Topic) -> None:
-        """Remove the files of a deleted topic that could not be recovered."""
-
-        def remove() -> None:
-            for uid in topic.entry.partitions:
-                self.store.remove_log(uid)
-
-        try:
-            await self.in_thread(remove)
-        except OSError as error:
-            logger.error("log_not_removed reason=%s", error)
-        self.findings = [
-            finding
-            for finding in self.findings
-            if finding.severity != "unavailable" or finding.stream != topic.entry.name
-        ]
-
-    async def close_partitions(self, partitions: list[Partition], remove: bool = False) -> None:
-        """Write staged messages and close the files, or remove them."""
-        for partition in partitions:
-            await partition.committer.flush()
-            partition.committer.close()
-
-        def close(partition: Partition) -> None:
-            if remove:
-                partition.log.close(removing=True)
-                self.store.remove_log(partition.uid, sync=False)
-                return
-            try:
-                partition.log.close()
-            except StorageError as error:
-                logger.error("log_not_closed uid=%d reason=%s", partition.uid, error)
-
-        def close_all() -> None:
-            side_by_side(close, partitions)
-            if remove:
-                self.store.sync_logs()
-
-        try:
-            await self.in_thread(close_all)
-        except OSError as error:
-            logger.error("log_not_removed reason=%s", error)
-
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` in a task of its own."""
         self._housekeeper.spawn(work)
-
-
-R = TypeVar("R")
-
-
-def side_by_side(work: Callable[[T], R], each: Sequence[T]) -> list[R]:
-    """Run `work` for each in AT_ONCE threads: a topic may have a thousand partitions, each of which costs some syncs.
-    Blocks. The first failure is raised when all are done."""
-    if len(each) < 2:
-        return [work(one) for one in each]
-    with ThreadPoolExecutor(min(len(each), AT_ONCE), "headwater-iggy-logs") as pool:
-        futures = [pool.submit(work, one) for one in each]
-    return [future.result() for future in futures]
 
 
 def _log(kind: str, *, log: bool = True, **fields: object) -> None:

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import Final
 
 from headwater.errors import IggyError
+from headwater.iggy.clients import TCP
 from headwater.iggy.conversation import Conversation, Pieces
-from headwater.iggy.service import TCP, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import classic_frames, vsr_frames
 from headwater.iggy_wire.command_codec import SEND
 from headwater.iggy_wire.commands import Code

@@ -6,9 +6,11 @@ from typing import Any, Final
 from headwater.errors import IggyError
 from headwater.iggy import catalog as rules
 from headwater.iggy.catalog import StreamEntry, TopicEntry
+from headwater.iggy.clients import Client
 from headwater.iggy.partition import Partition
-from headwater.iggy.service import SMALLEST_SEGMENT, Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy.store import Offsets
+from headwater.iggy.topic_files import SMALLEST_SEGMENT
 from headwater.iggy.topics import Topic
 from headwater.iggy.upkeep import drop
 from headwater.iggy_wire import commands as c
@@ -182,14 +184,14 @@ async def create_topic(service: Service, client: Client, command: c.CreateTopic)
             number = rules.free_id(stream.topics, command.id, "topic", client.era.first_id, given=client.era is Era.S)
             entry = TopicEntry(number, catalog.new_uid(), name, service.clock_us(), [], options=options)
             _choose(entry, chosen)
-            partitions = await service.open_partitions(entry, command.partitions)
+            partitions = await service.files.open_partitions(service.catalog, entry, command.partitions)
             stream.topics.append(entry)
             topic = Topic(entry, partitions, Offsets(), service.new_identity(entry.uid))
             service.topics[entry.uid] = topic
     except BaseException:
         if partitions:
             service.topics.pop(entry.uid, None)
-            await service.close_partitions(partitions, remove=True)
+            await service.files.close_partitions(partitions, remove=True)
         raise
     return topic_view(topic, client.era, service.operations)
 
@@ -243,11 +245,11 @@ async def delete_topic(service: Service, client: Client, command: c.DeleteTopic)
 
 async def _remove_topic(service: Service, topic: Topic) -> None:
     service.saver.forget(topic)
-    for client in service.clients.values():
+    for client in service.clients:
         client.memberships = {member for member in client.memberships if member[0] != topic.entry.uid}
-    await service.close_partitions(topic.partitions, remove=True)
+    await service.files.close_partitions(topic.partitions, remove=True)
     if topic.failure:
-        await service.remove_unserved(topic)
+        await service.files.remove_unserved(topic)
     await service.in_thread(lambda: service.store.remove_offsets(topic.entry.uid))
 
 
@@ -260,11 +262,11 @@ async def _purge(service: Service, topic: Topic) -> None:
     topic.check_served()
     async with service.change():
         count, topic.entry.partitions = len(topic.partitions), []
-        fresh = await service.open_partitions(topic.entry, count)
+        fresh = await service.files.open_partitions(service.catalog, topic.entry, count)
     old, topic.partitions = topic.partitions, fresh
     topic.offsets.stored.clear()
     service.saver.note(topic)
-    await service.close_partitions(old, remove=True)
+    await service.files.close_partitions(old, remove=True)
 
 
 # ── partitions ──
@@ -276,7 +278,7 @@ async def create_partitions(service: Service, client: Client, command: c.CreateP
     rules.checked_partitions(command.count, len(topic.partitions))
     _check_size(_chosen(topic.entry), len(topic.partitions) + command.count)
     async with service.change():
-        fresh = await service.open_partitions(topic.entry, command.count)
+        fresh = await service.files.open_partitions(service.catalog, topic.entry, command.count)
     topic.partitions += fresh
     topic.resized()
     topic.limit_segments()
@@ -302,7 +304,7 @@ async def delete_partitions(service: Service, client: Client, command: c.DeleteP
     topic.resized()
     topic.limit_segments()
     service.saver.note(topic)
-    await service.close_partitions(gone, remove=True)
+    await service.files.close_partitions(gone, remove=True)
 
 
 async def delete_segments(service: Service, client: Client, command: c.DeleteSegments) -> None:

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from headwater.iggy import credentials
 from headwater.iggy.catalog import NEVER, TokenEntry, UserEntry
+from headwater.iggy.clients import HTTP, Client
 from headwater.iggy.credentials import ROOT_ID
 from headwater.iggy.server_commands import SERVER_VERSION
-from headwater.iggy.service import HTTP, Client, Service
+from headwater.iggy.service import Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
@@ -103,7 +104,7 @@ def get_client(service: Service, client: Client, command: c.GetClient) -> views.
 
 
 def get_clients(service: Service, client: Client, command: c.GetClients) -> list[views.ClientView]:
-    return [client_view(service, other) for other in service.clients.values()]
+    return [client_view(service, other) for other in service.clients]
 
 
 # ── users ──
@@ -150,7 +151,7 @@ async def delete_user(service: Service, client: Client, command: c.DeleteUser) -
         if user.id == ROOT_ID:
             raise refusal("cannot_delete_user", "the root user stays", user.name)
         catalog.users.remove(user)
-    for other in service.clients.values():
+    for other in service.clients:
         if other.user is not None and other.user.id == user.id:
             other.user, other.login = None, 0
 

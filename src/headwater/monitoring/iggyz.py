@@ -14,7 +14,7 @@ from headwater.monitoring.steps import Steps
 from headwater.monitoring.view import View
 
 if TYPE_CHECKING:
-    from headwater.iggy.service import Client
+    from headwater.iggy.clients import Client
     from headwater.iggy.topics import Topic
 
 MOST = 1024  # topics, and clients, without a `limit`
@@ -46,7 +46,7 @@ def iggyz(view: View, parameters: Parameters) -> Steps:
         topics.append(_topic(stream_name, origin, topic))
         if number % IN_ONE_STEP == 0:
             yield
-    clients = list(service.clients.values())
+    clients = list(service.clients)
     return {
         **document,
         "streams": len(service.catalog.streams),

@@ -211,9 +211,9 @@ class Broker:
                 seen = self.jetstreams if not options.is_spread else {}  # a worker has some of the streams only
                 iggy = IggyFace(self._iggy_options, options, seen, self.journal)
                 await iggy.start()
-                for finding in iggy.iggy.service.findings:
+                for finding in iggy.iggy.service.files.findings:
                     self.stream_services.note_finding("", finding)
-                iggy.iggy.service.on_finding = partial(self.stream_services.note_finding, "")
+                iggy.iggy.service.files.on_finding = partial(self.stream_services.note_finding, "")
                 self._iggy = iggy
         except BaseException:
             await self.stop()
@@ -459,7 +459,7 @@ class Broker:
 
     def findings(self) -> "list[Finding]":
         """Damage and losses in Iggy's partitions; those of streams are in `jetstreams`."""
-        return self._iggy.iggy.service.findings if self._iggy is not None else []
+        return self._iggy.iggy.service.files.findings if self._iggy is not None else []
 
     def _map_subjects(self, accounts: Accounts, cluster: str) -> None:
         """Set the accounts' mappings and, for those without streams, the domain that `$JS.API` refers to."""

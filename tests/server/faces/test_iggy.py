@@ -15,7 +15,7 @@ from headwater.exchange.access_options import AccountOptions, JetStreamLimits
 from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.iggy.face import IggyOptions
-from headwater.iggy.service import ServiceOptions
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.server.faces.iggy import completed

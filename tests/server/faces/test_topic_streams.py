@@ -15,7 +15,7 @@ from headwater.cloudevents import CloudEvent, from_nats
 from headwater.cloudevents.typed_mapping import event_to_typed
 from headwater.errors import HeadwaterError, JetStreamError
 from headwater.iggy.face import IggyOptions
-from headwater.iggy.service import ServiceOptions
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message

@@ -64,13 +64,13 @@ class TopicStreams:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "TopicStreams":
-        self._service.on_changed = self._changed.set
+        self._service.changes.on_changed = self._changed.set
         self._whole = await self.refresh()
         self._task = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._service.on_changed = None
+        self._service.changes.on_changed = None
         assert self._task is not None
         self._task.cancel()
         with suppress(asyncio.CancelledError):
@@ -125,7 +125,7 @@ class TopicStreams:
             name,
             one.subject,
             partition.log,
-            StreamDirectory(OsFiles(), str(self._service.directory / "jetstream" / str(uid))),
+            StreamDirectory(OsFiles(), str(self._service.files.directory / "jetstream" / str(uid))),
             partition.created * NANOSECONDS,
             lambda: clock_us() * NANOSECONDS,
             f"partition {partition.index} of the Iggy topic {one.topic} in {one.stream}",

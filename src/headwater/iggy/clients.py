@@ -1,0 +1,56 @@
+"""The connected clients of an Iggy server, by number."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from headwater.iggy.catalog import UserEntry
+from headwater.iggy_wire.eras import Era
+
+TCP, QUIC, HTTP, WEBSOCKET = 1, 2, 3, 4
+NOBODY: Final = 0xFFFFFFFF  # an id that no client and no user gets
+
+
+@dataclass(eq=False)
+class Client:
+    """A connected client."""
+
+    id: int
+    transport: int
+    address: str
+    era: Era
+    user: UserEntry | None = None
+    login: int = 0
+    memberships: set[tuple[int, int]] = field(default_factory=set)  # (uid of the topic, id of the group)
+
+
+class Clients:
+    """Numbers new clients, from 1 on, again and again."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, Client] = {}
+        self._next_id = 1
+
+    def add(self, transport: int, address: str, era: Era) -> Client:
+        """A new connection, not logged in yet."""
+        client = Client(self._next_id, transport, address, era)
+        self._next_id = self._next_id % (NOBODY - 1) + 1
+        self._by_id[client.id] = client
+        return client
+
+    def remove(self, client: Client) -> None:
+        """The connection is gone; safe to call again."""
+        self._by_id.pop(client.id, None)
+
+    def get(self, number: int) -> Client | None:
+        """The client of this number, if it is connected."""
+        return self._by_id.get(number)
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._by_id

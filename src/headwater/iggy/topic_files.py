@@ -1,0 +1,262 @@
+"""The files of all topics: recovers them at the start, opens and removes partitions, reports what is damaged.
+
+Blocking work runs in one thread, in the order of the calls; logs of a topic are opened and closed side by side.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from headwater.errors import StorageError
+from headwater.group_commit.writers import Writers
+from headwater.iggy import credentials
+from headwater.iggy.catalog import Catalog, TopicEntry, UserEntry
+from headwater.iggy.partition import Partition
+from headwater.iggy.permissions import ALL
+from headwater.iggy.service_options import ServiceOptions
+from headwater.iggy.store import Offsets, Store
+from headwater.iggy.topics import Topic
+from headwater.iggy.unique_ids import UniqueIds
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.streams import meta
+from headwater.streams.files import Files
+from headwater.streams.finding import Finding, finding_of, findings_of, report
+from headwater.streams.log import Log
+from headwater.streams.options import LogOptions
+
+logger = logging.getLogger("headwater.iggy.service")
+
+T = TypeVar("T")
+R = TypeVar("R")
+AT_ONCE: Final = 16  # partitions opened or closed in parallel
+WRITERS: Final = 4  # threads; each partition writes in one at a time
+CACHE_BYTES: Final = 16 << 20  # newest batches of a partition in memory: a batch of a thousand is a megabyte
+SMALLEST_SEGMENT: Final = 1 << 20
+SEGMENT_BYTES: Final = 64 << 20
+
+
+class RecoveredTopic(NamedTuple):
+    """A topic as the directory holds it. `failure`: why it is not served; it then has no logs."""
+
+    entry: TopicEntry
+    logs: list[Log]
+    offsets: Offsets
+    failure: str
+
+
+class TopicFiles:
+    """`topics`: those that are open, by uid. `clock_us()`: microseconds since 1970. Raises EnvironmentProblem from
+    `recover` when the directory cannot be used.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        options: ServiceOptions,
+        topics: Mapping[int, Topic],
+        *,
+        files: Files,
+        clock_us: Callable[[], int],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self.directory = directory
+        self.writers = Writers(WRITERS, "headwater-iggy-write")
+        self.findings: list[Finding] = []  # faults and losses in this store
+        self.on_finding: Callable[[Finding], None] | None = None  # called for each finding after the start
+        self._options = options
+        self._topics = topics
+        self._files = files
+        self._clock_us = clock_us
+        self._entropy = entropy
+        self._thread = ThreadPoolExecutor(1, "headwater-iggy-files")
+        self._store: Store | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `recover` has been called, and `close` has not."""
+        return self._store is not None
+
+    @property
+    def store(self) -> Store:
+        assert self._store is not None, "the service is not started"
+        return self._store
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Run blocking work in this object's thread, in the order of the calls."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def save_catalog(self, document: bytes) -> None:
+        """Make the catalog durable. Raises OSError."""
+        await self.in_thread(lambda: self.store.save(document))
+
+    def close(self) -> None:
+        """Release the directory; safe to call again."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        self.writers.shutdown()
+        self._thread.shutdown(wait=False)
+
+    # ── recovery ──
+
+    def recover(self) -> tuple[Catalog, list[RecoveredTopic]]:
+        """Open everything that the directory holds: the catalog, and each topic with its logs, its committed offsets and
+        the reason why it is not served, if any. Blocks, and is called in the thread of `in_thread`.
+        """
+        store = self._store = Store(self._files, str(self.directory), self._entropy)
+        catalog = store.load()
+        if catalog is None:
+            catalog = Catalog()
+        store.sweep(catalog)
+        root = catalog.user_with(credentials.ROOT_ID)
+        before = catalog.user_with(credentials.ROOT_ID_BEFORE)
+        if root is None and before is not None:
+            before.id = credentials.ROOT_ID
+            store.save(catalog.encode())
+        if not catalog.users:
+            name, password = self._options.root_user, self._options.root_password
+            stored = credentials.hash_password(password, self._entropy)
+            root = UserEntry(credentials.ROOT_ID, name, stored, self._clock_us(), permissions=ALL)
+            catalog.users.append(root)
+            catalog.next_user = root.id + 1
+            store.save(catalog.encode())
+        topics = [entry for stream in catalog.streams if not stream.origin for entry in stream.topics]
+        known = set(catalog.identities)
+        recovered = [self._recover_topic(catalog, entry) for entry in topics]
+        owners = {uid for entry in topics for uid in (entry.uid, *entry.partitions)}
+        catalog.identities = {uid: own for uid, own in catalog.identities.items() if uid in owners}
+        if set(catalog.identities) - known:
+            store.save(catalog.encode())
+        self.findings += store.findings
+        return catalog, recovered
+
+    def _recover_topic(self, catalog: Catalog, entry: TopicEntry) -> RecoveredTopic:
+        """Open its logs and committed offsets; a topic that fails is returned with the reason, and does not stop the
+        others."""
+        logs: list[Log] = []
+        path = f"{self.directory}/logs"
+        identities = catalog.identities
+        own = identities.get(entry.uid) or self.store.identity_of_offsets(entry.uid)
+        if own == meta.NOBODY:
+            own = self._entropy(len(meta.NOBODY))
+        identities[entry.uid] = own
+        try:
+            for uid in entry.partitions:
+                path = f"{self.directory}/logs/{uid}"
+                log = self._open_log(uid, entry, identities.get(uid, meta.NOBODY), len(entry.partitions))
+                logs.append(log)
+                identities[uid] = log.identity
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with one topic, the others start)
+            for log in logs:
+                log.close()
+            what, done = f"could not be recovered: {error}", "put aside: not served, its files left in place"
+            self.findings.insert(0, Finding(entry.name, path, what, done, severity="unavailable"))
+            return RecoveredTopic(entry, [], Offsets(), str(error))
+        return RecoveredTopic(entry, logs, self.store.load_offsets(entry.uid, own, entry.name), "")
+
+    def _open_log(self, uid: int, entry: TopicEntry, identity: bytes = meta.NOBODY, partitions: int = 1) -> Log:
+        log = self.store.open_log(uid, self._log_options(entry), self._clock_us() * 1000, identity)
+        log.limit_to(entry.max_size // max(1, partitions))  # segments are what limits drop: a share holds eight
+        self.findings += findings_of(log.recovery, entry.name, log.directory)
+        log.on_damage = lambda damage: self._on_damage(log, finding_of(damage, entry.name, log.directory))
+        return log
+
+    def _on_damage(self, log: Log, finding: Finding) -> None:
+        """Reading has found damaged bytes."""
+        self.findings.append(finding)
+        report(logger, finding)
+        for partition in (partition for topic in self._topics.values() for partition in topic.partitions):
+            if partition.log is log and partition.on_stored is not None:
+                partition.on_stored()  # its readers recount
+        if self.on_finding is not None:
+            self.on_finding(finding)
+
+    def _log_options(self, entry: TopicEntry) -> LogOptions:
+        size = entry.segment_bytes or SEGMENT_BYTES
+        return LogOptions(sync=self._options.sync or "always", segment_bytes=size, cache_bytes=CACHE_BYTES)
+
+    def partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
+        """Partitions over open logs: those of `entry` from `first` on."""
+        made = [
+            Partition(uid, first + place, entry.created, log, self.writers)
+            for place, (uid, log) in enumerate(zip(entry.partitions[first:], logs, strict=True))
+        ]
+        window_ns = int(self._options.unique_ids_seconds * 1e9)
+        if window_ns:
+            for partition in made:
+                partition.unique = UniqueIds(partition.log, window_ns, self._clock_us() * 1000)
+        return made
+
+    # ── partitions come and go ──
+
+    async def open_partitions(self, catalog: Catalog, entry: TopicEntry, count: int) -> list[Partition]:
+        """Create partitions after those of `entry`, and add their uids to it and their identities to `catalog`. Raises
+        StorageError.
+        """
+        first = len(entry.partitions)
+        uids = [catalog.new_uid() for _ in range(count)]
+        try:
+            logs = await self.in_thread(
+                lambda: side_by_side(lambda uid: self._open_log(uid, entry, partitions=first + count), uids)
+            )
+        except StorageError as error:
+            raise refusal("io_error", f"the partitions could not be made: {error}") from error
+        entry.partitions.extend(uids)
+        catalog.identities.update({uid: log.identity for uid, log in zip(uids, logs, strict=True)})
+        return self.partitions(entry, logs, first)
+
+    async def remove_unserved(self, topic: Topic) -> None:
+        """Remove the files of a deleted topic that could not be recovered."""
+
+        def remove() -> None:
+            for uid in topic.entry.partitions:
+                self.store.remove_log(uid)
+
+        try:
+            await self.in_thread(remove)
+        except OSError as error:
+            logger.error("log_not_removed reason=%s", error)
+        self.findings = [
+            finding
+            for finding in self.findings
+            if finding.severity != "unavailable" or finding.stream != topic.entry.name
+        ]
+
+    async def close_partitions(self, partitions: list[Partition], remove: bool = False) -> None:
+        """Write staged messages and close the files, or remove them."""
+        for partition in partitions:
+            await partition.committer.flush()
+            partition.committer.close()
+
+        def close(partition: Partition) -> None:
+            if remove:
+                partition.log.close(removing=True)
+                self.store.remove_log(partition.uid, sync=False)
+                return
+            try:
+                partition.log.close()
+            except StorageError as error:
+                logger.error("log_not_closed uid=%d reason=%s", partition.uid, error)
+
+        def close_all() -> None:
+            side_by_side(close, partitions)
+            if remove:
+                self.store.sync_logs()
+
+        try:
+            await self.in_thread(close_all)
+        except OSError as error:
+            logger.error("log_not_removed reason=%s", error)
+
+
+def side_by_side(work: Callable[[T], R], each: Sequence[T]) -> list[R]:
+    """Run `work` for each in AT_ONCE threads: a topic may have a thousand partitions, each of which costs some syncs.
+    Blocks. The first failure is raised when all are done."""
+    if len(each) < 2:
+        return [work(one) for one in each]
+    with ThreadPoolExecutor(min(len(each), AT_ONCE), "headwater-iggy-logs") as pool:
+        futures = [pool.submit(work, one) for one in each]
+    return [future.result() for future in futures]
