@@ -26,7 +26,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from contestants import describe_machine, refuse_interpreted, start_headwater
+from contestants import describe_machine, refuse_interpreted, resident_bytes, start_headwater
 
 import headwater
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
@@ -233,10 +233,6 @@ async def trouble(port: int, ports: Ports, pid: int, counts: Counts, stop: async
 # ── what is watched ──
 
 
-def resident(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def judge(samples: list[tuple[int, int]], counts: Counts, *, smoke: bool) -> str:
     """Check that memory and descriptors are stable; the samples are (resident bytes, descriptors) over time."""
     settled = samples[len(samples) // 6 :]
@@ -274,7 +270,7 @@ async def soak(port: int, ports: Ports, pid: int, seconds: float) -> tuple[Count
     samples: list[tuple[int, int]] = []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not any(task.done() for task in tasks):
-        samples.append((resident(pid), len(os.listdir(f"/proc/{pid}/fd"))))
+        samples.append((resident_bytes(pid), len(os.listdir(f"/proc/{pid}/fd"))))
         await asyncio.sleep(SAMPLES)
     stop.set()
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):

@@ -40,6 +40,7 @@ from contestants import (
     describe_machine,
     read_cpu_time,
     refuse_interpreted,
+    resident_bytes,
     start_headwater,
     start_nats_server,
 )
@@ -133,12 +134,6 @@ class Replay(NamedTuple):
     busy_p50: float
 
 
-def resident(pid: int) -> float:
-    """Resident memory of a process in MiB."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-
-
 def replay(server: Contestant, messages: int, subjects: int) -> Replay:
     """Fill a stream and read it back, while another connection publishes."""
     control, link, side = (open_link(server.port) for _ in range(3))
@@ -147,7 +142,7 @@ def replay(server: Contestant, messages: int, subjects: int) -> Replay:
         for name, subject in (("FULL", "full.*"), (STREAM, "bench.events")):
             ask(control, f"$JS.API.STREAM.CREATE.{name}", {"name": name, "subjects": [subject], "storage": "file"})
         fill(link, messages, subjects)
-        size = resident(server.pid)
+        size = resident_bytes(server.pid) / (1 << 20)
         side.sendall(b"SUB _INBOX.bench 1\r\n")
         op = b"PUB bench.events _INBOX.bench %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD)
         idle = statistics.median(publish(side, op, 1, time.perf_counter() + 0.5))
@@ -187,7 +182,7 @@ def store(server: Contestant, messages: int, subjects: int) -> float:
             min(messages, subjects),
         ):
             raise Failure(f"{messages} messages were acknowledged, the stream says {info}")
-        size = resident(server.pid)
+        size = resident_bytes(server.pid) / (1 << 20)
         ask(control, "$JS.API.STREAM.DELETE.FULL", None)
     return size
 

@@ -15,9 +15,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from contestants import Contestant, nats_server_command, read_cpu_time, start_headwater, start_nats_server
+from contestants import (
+    Contestant,
+    nats_server_command,
+    read_cpu_time,
+    resident_bytes,
+    start_headwater,
+    start_nats_server,
+)
 from load_generator import Spec, run_flood
 
 from headwater.testing.ports import free_port
@@ -26,12 +32,6 @@ START_GOAL = 150.0  # ms
 IDLE_GOAL = 16.0  # KiB per connection
 FLAT_GOAL = 1.05  # last round's memory by that at half time, when bounded tables are full (subjects: 2 MiB)
 GIVE_UP = 30.0  # seconds
-PAGE = resource.getpagesize()
-
-
-def resident(pid: int) -> int:
-    """Resident memory of a process in bytes."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
 def greeted(port: int) -> socket.socket:
@@ -123,9 +123,9 @@ def measure_idle(count: int) -> list[str]:
         for start in (start_nats_server, start_headwater):
             with start() as server:
                 join(server.port, 0).close()
-                before = resident(server.pid)
+                before = resident_bytes(server.pid)
                 links = [join(server.port, number) for number in range(count)]
-                each = (resident(server.pid) - before) / count / 1024
+                each = (resident_bytes(server.pid) - before) / count / 1024
                 lines.append(f"idle: {server.name}: {each:.1f} KiB for each of {count} connections")
                 for link in links:
                     link.close()
@@ -157,12 +157,12 @@ def measure_flat(rounds: int, messages: int, connections: int, *, judge: bool) -
             sent, sizes = 0, []
             for _ in range(rounds):
                 sent += churn(server, messages, connections)
-                sizes.append(resident(server.pid) / (1 << 20))
+                sizes.append(resident_bytes(server.pid) / (1 << 20))
             grown = sizes[-1] / sizes[rounds // 2 - 1]
-            told = ", ".join(f"{size:.1f}" for size in sizes)
+            shown = ", ".join(f"{size:.1f}" for size in sizes)
             lines.append(
                 f"flat: {server.name}: MiB after each of {rounds} rounds, {sent:,} messages and"
-                f" {rounds * connections:,} connections in all: {told} ({grown:.3f} times that after half of them)"
+                f" {rounds * connections:,} connections in all: {shown} ({grown:.3f} times that after half of them)"
             )
             if judge and server.name == "headwater" and grown > FLAT_GOAL:
                 raise SystemExit(f"memory grows: {lines[-1]}")

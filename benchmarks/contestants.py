@@ -65,6 +65,11 @@ def read_cpu_time(pid: int) -> CpuTime:
     return CpuTime(nanoseconds / 1e9, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
 
 
+def resident_bytes(pid: int) -> int:
+    """The resident memory of a process. Raises FileNotFoundError when it does not exist."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 class Contestant:
     """A running server: `.name`, `.port`, `.pid`. Leaving the context ends the process."""
 

@@ -1,13 +1,11 @@
 """What every row of `./hw bench growth` needs: a flow of messages that is counted, and what a server takes for work."""
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from contestants import Contestant, read_cpu_time
+from contestants import Contestant, read_cpu_time, resident_bytes
 from load_generator import Failure
 
 REPEATS = 3
@@ -54,10 +52,6 @@ def cheapest(server: Contestant, messages: int, work: Callable[[], None]) -> flo
     return min(costs)
 
 
-def resident(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 class Cost(NamedTuple):
     """Microseconds of the server's CPU a message; resident bytes and CPU seconds that the things took together."""
 
@@ -71,9 +65,9 @@ class Taken:
 
     def __init__(self, server: Contestant) -> None:
         self._pid = server.pid
-        self._bytes, self._cpu = resident(server.pid), read_cpu_time(server.pid)
+        self._bytes, self._cpu = resident_bytes(server.pid), read_cpu_time(server.pid)
         self.bytes, self.made = 0, 0.0
 
     def stop(self) -> None:
-        self.bytes = resident(self._pid) - self._bytes
+        self.bytes = resident_bytes(self._pid) - self._bytes
         self.made = read_cpu_time(self._pid).since(self._cpu).scheduled

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.errors import IggyError, IncompleteSend
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.service import ServiceOptions
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.background import Background
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_client.producer import Direct, ProducerOptions

@@ -12,6 +12,7 @@ INFO announces the rules. A peer reacts to one change of them: if we export more
 
 from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.auth.permissions import SubjectSet
+from headwater.model.subject import encode_subjects
 from headwater.wire.peer_documents import SubjectLists
 
 
@@ -20,8 +21,10 @@ class Filter:
 
     def __init__(self, rules: SubjectRules | None) -> None:
         self._rules = rules
-        self._allowed = SubjectSet(_encoded(rules.allow)) if rules is not None and rules.allow is not None else None
-        self._denied = SubjectSet(_encoded(rules.deny) if rules is not None else ())
+        self._allowed = (
+            SubjectSet(encode_subjects(rules.allow)) if rules is not None and rules.allow is not None else None
+        )
+        self._denied = SubjectSet(encode_subjects(rules.deny) if rules is not None else ())
 
     def lets(self, pattern: bytes) -> bool:
         """Whether a subscription to `pattern` is allowed."""
@@ -38,7 +41,3 @@ class Filter:
         """The rules in the form of INFO."""
         rules = self._rules
         return None if rules is None else SubjectLists(allow=tuple(rules.allow or ()), deny=tuple(rules.deny))
-
-
-def _encoded(subjects: tuple[str, ...]) -> list[bytes]:
-    return [subject.encode("utf-8", "surrogateescape") for subject in subjects]

@@ -13,7 +13,6 @@ peer is lost, its interest and its addresses are removed in the same step.
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -40,6 +39,7 @@ from headwater.errors import HeadwaterError
 from headwater.exchange.account import Account
 from headwater.exchange.auth.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.random_fraction import random_fraction
 from headwater.exchange.sublist import Outlet
 from headwater.net.limits import Limits
 from headwater.wire.route_lines import RouteConnect, RouteInfo
@@ -131,7 +131,7 @@ class Cluster:
                 advertise=not options.no_advertise,
                 tls_required=options.tls is not None,
             ),
-            _any_fraction,
+            random_fraction,
         )
         self._spaces.join()
 
@@ -459,8 +459,3 @@ def _outlet(route: Route) -> Outlet:
 def _log_later(text: str, *values: object) -> None:
     """Log in the next turn of the loop: writing a line takes longer than all the work that peers wait for."""
     asyncio.get_running_loop().call_soon(partial(logger.info, text, *values))
-
-
-def _any_fraction() -> float:
-    """A random number in 0..1. The `random` module would be faster, but takes a quarter of a mebibyte."""
-    return int.from_bytes(os.urandom(4)) / (1 << 32)

@@ -35,6 +35,7 @@ from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.exchange.sublist import Outlet
 from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+from headwater.net.certificate_names import names_on
 from headwater.net.journal import Journal
 from headwater.net.layer import Layer
 from headwater.net.link import Link
@@ -179,29 +180,17 @@ class Sessions:
         verdict = session.login.gate.decide(shown, self._wall_clock())
         if isinstance(verdict, PasswordCheck | Lookup):
             return verdict
-        return self._delegated(session, options, shown, verdict)
+        return session.login.gate.verdict_or_question(shown, verdict, options)
 
     def _shown(self, session: Session, options: ConnectOptions) -> Credentials:
         login, layer = session.login, session.link.layer if session.link is not None else None
         return shown_in(
             self._with_cookies(options, layer) if login.connection_type == WEBSOCKET else options,
             nonce=login.nonce,
-            certificate_names=_certificate_names(layer),
+            certificate_names=names_on(layer),
             connection_type=login.connection_type,
             address=session.link.host if session.link is not None else "",
         )
-
-    def _delegated(
-        self, session: Session, options: ConnectOptions, shown: Credentials, verdict: Identity | Refusal
-    ) -> "Identity | Refusal | Question":
-        """The verdict, or the question for the callout service that decides instead."""
-        gate = session.login.gate
-        callout = gate.delegates(shown, verdict)
-        if callout is None:
-            return gate.guarded(verdict) if isinstance(verdict, Identity) else verdict
-        from headwater.exchange.auth.callout import Question
-
-        return Question(callout, shown, options)
 
     def _place(self, question: "Question", user: "Token", body: "UserBody", now: float) -> Identity | Refusal:
         return self._gate.place(question, user, body, now)
@@ -254,7 +243,7 @@ class Sessions:
         options = session.login.pending
         if options is None or session.link is None:
             return
-        found = self._delegated(session, options, self._shown(session, options), verdict)
+        found = session.login.gate.verdict_or_question(self._shown(session, options), verdict, options)
         if isinstance(found, Identity | Refusal):
             session.late_verdict(found)
         else:
@@ -350,7 +339,7 @@ class Sessions:
             if renewed is None:
                 leaving.append(session)
             elif renewed is not membership.identity:
-                session.renew(session.login.gate.guarded(renewed))
+                session.renew(session.login.gate.without_callout_requests(renewed))
         for session in leaving:
             session.expire(error_texts.AUTHORIZATION)
         return len(leaving)
@@ -402,13 +391,3 @@ class Sessions:
     def all(self) -> list[Session]:
         """Every connected client, oldest first."""
         return list(self._sessions.values())
-
-
-def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
-    """The names in the client's certificate that may name a user; imports TLS only if it is used."""
-    if layer is None:
-        return ()
-    from headwater.net.certificate_names import names_in
-    from headwater.net.tls import tls_of
-
-    return names_in(tls_of(layer))

@@ -31,8 +31,9 @@ from headwater.leaf.connection import LeafConnection
 from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Neighbour
 from headwater.leaf.own_info import OwnInfo
-from headwater.leaf.permissions import Crossing, encoded, lists_of, never, without_queues
-from headwater.net.layer import Layer
+from headwater.leaf.permissions import Crossing, lists_of, never, without_queues
+from headwater.model.subject import encode_subjects
+from headwater.net.certificate_names import names_on
 from headwater.net.websocket_doors import Doors
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions
@@ -141,7 +142,7 @@ class Accepting:
             jwt=connect.jwt,
             signature=connect.sig,
             nonce=leaf.nonce,
-            certificate_names=_certificate_names(layer),
+            certificate_names=names_on(layer),
             connection_type=LEAFNODE_WS if leaf.websocket else LEAFNODE,
             address=leaf.link.host if leaf.link is not None else "",
         )
@@ -149,16 +150,8 @@ class Accepting:
     def _verdict_or_question(
         self, leaf: LeafConnection, connect: LeafConnect, verdict: Identity | Refusal
     ) -> "Identity | Refusal | Question":
-        """The verdict, or the question for the callout service that decides instead."""
-        credentials = self._credentials(leaf, connect)
-        callout = self._gate.delegates(credentials, verdict)
-        if callout is None:
-            return self._gate.guarded(verdict) if isinstance(verdict, Identity) else verdict
-        from headwater.exchange.auth.callout import Question
-
-        return Question(
-            callout, credentials, ConnectOptions(name=connect.name, version=connect.version, protocol=connect.protocol)
-        )
+        options = ConnectOptions(name=connect.name, version=connect.version, protocol=connect.protocol)
+        return self._gate.verdict_or_question(self._credentials(leaf, connect), verdict, options)
 
     def _ask_service(self, leaf: LeafConnection, question: "Question") -> None:
         if self._ask is None:
@@ -228,7 +221,7 @@ class Accepting:
         system = account.is_system
         may_announce = Crossing(never("", system=system), [without_queues(permissions.publish)])
         sends = Crossing(
-            (*never(self._nodes.own.info.domain, system=system), *encoded(connect.deny_pub)),
+            (*never(self._nodes.own.info.domain, system=system), *encode_subjects(connect.deny_pub)),
             [without_queues(permissions.subscribe)],
         )
         guard = Guard(verdict.rules, self._nodes.clock) if verdict.rules is not None else None
@@ -288,12 +281,3 @@ class Accepting:
                 self._nodes.refuse(
                     other, handshake.DUPLICATE, "another connection of the same leaf node took its place"
                 )
-
-
-def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
-    if layer is None:
-        return ()
-    from headwater.net.certificate_names import names_in
-    from headwater.net.tls import tls_of
-
-    return names_in(tls_of(layer))

@@ -5,12 +5,12 @@ reason for a failure is in the journal and, while it lasts, in /leafz.
 """
 
 import asyncio
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, TransportError
 from headwater.exchange.leaf_options import LeafOptions
+from headwater.exchange.random_fraction import random_fraction
 from headwater.leaf import handshake
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.dialling import check_remote, layer_for
@@ -25,7 +25,7 @@ class Dialler:
     """`make(remote)` makes the owner of a connection."""
 
     def __init__(self, options: LeafOptions, make: Callable[[Remote], LeafConnection], journal: "Journal") -> None:
-        self.remotes = [Remote(each, options.reconnect_interval, _random_fraction) for each in options.remotes]
+        self.remotes = [Remote(each, options.reconnect_interval, random_fraction) for each in options.remotes]
         self._make = make
         self._journal = journal
         self._loop = asyncio.get_running_loop()
@@ -106,7 +106,3 @@ class Dialler:
 
         timer = self._loop.call_later(remote.wait(), run)
         self._timers.add(timer)
-
-
-def _random_fraction() -> float:
-    return int.from_bytes(os.urandom(4)) / (1 << 32)

@@ -19,8 +19,9 @@ from headwater.leaf.dialling import secured
 from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Neighbour
 from headwater.leaf.own_info import OwnInfo
-from headwater.leaf.permissions import Crossing, encoded, never, rules_of
+from headwater.leaf.permissions import Crossing, never, rules_of
 from headwater.leaf.remote import Address, Remote
+from headwater.model.subject import encode_subjects
 from headwater.wire.leaf_lines import PROTOCOL, LeafConnect, LeafInfo, decode_leaf_info, encode_leaf_connect
 
 if TYPE_CHECKING:
@@ -147,10 +148,10 @@ class Introducing:
     def _crossings(self, remote: Remote, info: LeafInfo, account: "Account") -> tuple[Crossing, Crossing]:
         """The permissions for messages to the hub, and from it."""
         options, system = remote.options, account.is_system
-        denied = (*never(self._nodes.own.info.domain, system=system), *encoded(options.deny_exports))
+        denied = (*never(self._nodes.own.info.domain, system=system), *encode_subjects(options.deny_exports))
         outgoing = Crossing(denied, [rules_of(info.exports)])
         incoming = Crossing(
-            (*never("", system=system), *encoded(options.deny_imports)),
+            (*never("", system=system), *encode_subjects(options.deny_imports)),
             [rules_of(info.imports)],
         )
         return outgoing, incoming

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.auth.permissions import SubjectSet
-from headwater.model.subject import is_literal
+from headwater.model.subject import encode_subjects, is_literal
 from headwater.wire.peer_documents import SubjectLists
 
 NEVER = (b"$JS.API.>", b"$KV.>", b"$OBJ.>")
@@ -30,8 +30,8 @@ class Crossing:
     """
 
     def __init__(self, denied: Iterable[bytes], rules: Sequence[SubjectRules | None] = ()) -> None:
-        self._denied = SubjectSet([*denied, *(each for rule in rules if rule for each in encoded(rule.deny))])
-        self._allowed = [SubjectSet(encoded(rule.allow)) for rule in rules if rule and rule.allow is not None]
+        self._denied = SubjectSet([*denied, *(each for rule in rules if rule for each in encode_subjects(rule.deny))])
+        self._allowed = [SubjectSet(encode_subjects(rule.allow)) for rule in rules if rule and rule.allow is not None]
         # Whether only subjects that begin with `$` need a check.
         self.is_open = not self._allowed and all(each.startswith(b"$") for each in self._denied.patterns)
         self._known: dict[bytes, bool] = {}
@@ -61,11 +61,6 @@ def never(own_domain: str, *, system: bool) -> tuple[bytes, ...]:
     """The subjects that never cross; `own_domain`, for the direction to the other side, adds our own domain's API."""
     own = (f"$JS.{own_domain}.API.>".encode(),) if own_domain else ()
     return (*NEVER, *(NEVER_OF_SYSTEM if system else ()), *own)
-
-
-def encoded(subjects: Iterable[str]) -> list[bytes]:
-    """Subjects in their wire form."""
-    return [subject.encode("utf-8", "surrogateescape") for subject in subjects]
 
 
 def rules_of(lists: SubjectLists | None) -> SubjectRules | None:

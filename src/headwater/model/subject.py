@@ -9,6 +9,7 @@ return a bool; the one on str is for programs, and raises.
 """
 
 import re
+from collections.abc import Iterable
 
 from headwater.errors import SubjectError
 
@@ -21,6 +22,11 @@ def is_valid_subject(subject: bytes) -> bool:
         return False
     tokens = subject.split(b".")
     return b"" not in tokens and b">" not in tokens[:-1]
+
+
+def encode_subjects(subjects: Iterable[str]) -> list[bytes]:
+    """Subjects of a document in their wire form; bytes that are not UTF-8 come through unchanged."""
+    return [subject.encode("utf-8", "surrogateescape") for subject in subjects]
 
 
 def is_literal(subject: bytes) -> bool:

@@ -2,7 +2,12 @@
 email addresses, DNS names, URIs, then the whole subject as one text, "CN=derek,O=NATS" (RFC 2253: last part first).
 """
 
-from headwater.net.tls import TlsLayer
+from typing import TYPE_CHECKING
+
+from headwater.net.layer import Layer
+
+if TYPE_CHECKING:
+    from headwater.net.tls import TlsLayer
 
 _SHORT = {
     "commonName": "CN",
@@ -18,7 +23,16 @@ _SHORT = {
 }
 
 
-def names_in(layer: TlsLayer | None) -> tuple[str, ...]:
+def names_on(layer: Layer | None) -> tuple[str, ...]:
+    """`names_in` the TLS layer, if any, of a link with this layer."""
+    if layer is None:
+        return ()
+    from headwater.net.tls import tls_of  # here: a broker without TLS does not load it
+
+    return names_in(tls_of(layer))
+
+
+def names_in(layer: "TlsLayer | None") -> tuple[str, ...]:
     """The names, in order; empty without a verified client certificate."""
     if layer is None:
         return ()

@@ -26,6 +26,7 @@ from headwater.model.signatures import decode_base64, is_signed, require_nacl
 if TYPE_CHECKING:
     from headwater.exchange.auth.callout import Callout, Question
     from headwater.exchange.auth.operator import Trust
+    from headwater.wire.handshake import ConnectOptions
     from headwater.wire.jwt import Token, UserBody
 
 
@@ -84,7 +85,18 @@ class Gate:
             require_nacl()
             self.trust = Trust(options.operator)
 
-    def delegates(self, shown: Credentials, verdict: Verdict) -> "Callout | None":
+    def verdict_or_question(
+        self, shown: Credentials, verdict: Identity | Refusal, connect: "ConnectOptions"
+    ) -> "Identity | Refusal | Question":
+        """This gate's `verdict` on `shown`, or the question for the callout service that decides instead."""
+        callout = self._callout_for(shown, verdict)
+        if callout is None:
+            return self.without_callout_requests(verdict) if isinstance(verdict, Identity) else verdict
+        from headwater.exchange.auth.callout import Question
+
+        return Question(callout, shown, connect)
+
+    def _callout_for(self, shown: Credentials, verdict: Verdict) -> "Callout | None":
         """The callout that decides on `shown` instead of this gate, whose verdict is `verdict`; None if that stands."""
         if self.trust is not None:
             return self.trust.callout_for(shown)
@@ -96,7 +108,7 @@ class Gate:
                 return None
         return callout
 
-    def guarded(self, identity: Identity) -> Identity:
+    def without_callout_requests(self, identity: Identity) -> Identity:
         """`identity`, without the right to publish requests to the callout service of its account: only the broker may."""
         callout = self._callout if self.trust is None else self.trust.callout_of(identity.account)
         if callout is None:

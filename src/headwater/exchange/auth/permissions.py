@@ -14,7 +14,7 @@ allowed subjects allows everything.
 from collections.abc import Iterable
 
 from headwater.exchange.access_options import Permissions, SubjectRules
-from headwater.model.subject import matches, patterns_overlap
+from headwater.model.subject import encode_subjects, matches, patterns_overlap
 
 
 class SubjectSet:
@@ -83,8 +83,10 @@ class Rules:
             publish = SubjectRules(allow=())
         subscribe = permissions.subscribe or SubjectRules()
         self.source = permissions
-        self.publish_allow = None if publish is None or publish.allow is None else SubjectSet(_encoded(publish.allow))
-        self.publish_deny = SubjectSet(_encoded(publish.deny if publish is not None else ()))
+        self.publish_allow = (
+            None if publish is None or publish.allow is None else SubjectSet(encode_subjects(publish.allow))
+        )
+        self.publish_deny = SubjectSet(encode_subjects(publish.deny if publish is not None else ()))
         self.subscribe_allow = None if subscribe.allow is None else SubscribeRules(subscribe.allow)
         self.subscribe_deny = SubscribeRules(subscribe.deny)
         self.responses = permissions.responses
@@ -124,10 +126,6 @@ def _is_within(pattern: bytes, wider: bytes) -> bool:
         if token != b"*" and token != inner[position]:
             return False
     return len(inner) == len(outer)
-
-
-def _encoded(subjects: Iterable[str]) -> list[bytes]:
-    return [subject.encode("utf-8", "surrogateescape") for subject in subjects]
 
 
 def rules_of(permissions: Permissions | None) -> Rules | None:
