@@ -120,6 +120,38 @@ def test_an_atomic_batch_is_there_whole_or_not_at_all_after_a_power_loss_at_any_
     assert removed  # halves were met, and removed
 
 
+def test_an_id_that_was_acknowledged_is_a_duplicate_after_a_power_loss_though_its_message_was_removed() -> None:
+    def block(number: int) -> bytes:
+        return b"NATS/1.0\r\nNats-Msg-Id: id-%d\r\n\r\n" % number
+
+    async def run() -> int:
+        files = RecordingFiles()
+        acknowledged: list[tuple[int, int]] = []
+        async with served(STORE, files=files) as desk:
+            await desk.make("W")
+            begun = len(files.calls)
+            for number in range(4):
+                answer = await desk.publish("W.a", b"x", block(number))
+                acknowledged.append((len(files.calls), number))
+                if number % 2:
+                    await desk.api("STREAM.MSG.DELETE.W", {"seq": answer["seq"]})
+            await desk.api("STREAM.PURGE.W", {"keep": 1})
+            ended = len(files.calls)
+        points = 0
+        for loss in losses(files, begun):
+            if loss.calls > ended:
+                break
+            points += 1
+            async with served(STORE, files=loss.files) as desk:
+                for calls, number in acknowledged:
+                    if calls <= loss.calls:
+                        answer = await desk.publish("W.a", b"x", block(number))
+                        assert (answer["seq"], answer.get("duplicate")) == (number + 1, True), loss.name
+        return points
+
+    assert asyncio.run(run()) > 10
+
+
 class FillingFiles(RecordingFiles):
     """Full while `during` is set, which is called once, in the loop, in the middle of the next write."""
 

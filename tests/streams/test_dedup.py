@@ -79,3 +79,11 @@ def test_the_window_equals_a_list(steps: list[tuple[str, bytes, int]]) -> None:
         else:
             assert window.seen(message_id, now) == model.get(message_id, (None,))[0]
             assert len(window) == len(model)
+
+
+def test_the_newest_ids_of_a_window_are_its_last_ones_in_order() -> None:
+    window = DuplicateWindow(1000)
+    for number in range(5):
+        window.remember(b"%d" % number, number, number)
+    window.withdraw(b"3")
+    assert [key for key, *_ in window.dump(newest=3)] == [b"2", b"4"]

@@ -17,7 +17,7 @@ from headwater.jetstream.publishing import Publishing
 from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
 from headwater.jetstream_sources.stamp import Position, read_stamp
 from headwater.jetstream_state.items import Answer
-from headwater.jetstream_state.store import PositionsRecord, StreamDirectory
+from headwater.jetstream_state.store import MOST_SAVED, PositionsRecord, StreamDirectory
 from headwater.streams.log import Log
 from headwater.streams.log_format import DIALECT_NATS
 
@@ -64,12 +64,14 @@ class Copying:
             self._positions[stamp[0]] = stamp[1]
 
     def save(self) -> Callable[[], None] | None:
-        """Return a function that makes the present positions and schedules durable (blocking, raises OSError); None if
-        there are none."""
+        """Return a function that makes the present positions, schedules and newest ids durable (blocking, raises OSError);
+        None if there are none."""
         positions, schedules = self.positions(), self._publishing.schedules.rows()
-        if self._directory is None or not (positions or schedules):
+        ids = self._publishing.duplicates.dump(self._publishing.ticks_apart(), MOST_SAVED)
+        end = self._log.end_offset
+        if self._directory is None or not (positions or schedules or ids):
             return None
-        record = PositionsRecord(self._log.end_offset, dict(positions), schedules)
+        record = PositionsRecord(end, dict(positions), schedules, [row for row in ids if row[1] < end])
         return partial(self._directory.save_positions, record)
 
     def positions(self) -> Mapping[str, tuple[int, str]]:

@@ -33,10 +33,9 @@ from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.sequence import offset_of, sequence_of
-from headwater.jetstream_state.stream_document import checkpoint, last_message_id, message_id_of
+from headwater.jetstream_state.stream_document import checkpoint, last_message_id
 from headwater.jetstream_timing.schedule_timer import ScheduleTimer
 from headwater.streams.dedup import DuplicateWindow
-from headwater.streams.log import StoredRecord
 
 if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace
@@ -83,14 +82,8 @@ class Publishing:
 
     # ── life ──
 
-    def remember(self, record: StoredRecord, now: int) -> None:
-        """Remember the id of a message that was stored in an earlier run, if it has one; `now`: time of day, ns."""
-        message_id = message_id_of(record)
-        if message_id:
-            self.duplicates.remember(message_id, record.offset, min(record.timestamp_ns, now) - self.ticks_apart())
-
     def restore(self, ids: list[tuple[bytes, int, int]], last_message_id: bytes) -> None:
-        """Restore the ids and the last id of a `StreamDocument`; call this before `remember`."""
+        """Restore the ids and the last id of a `StreamDocument`."""
         self.duplicates.load(ids, self._clocks[1](), -self.ticks_apart())
         self.last_message_id = last_message_id
 

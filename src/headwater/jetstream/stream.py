@@ -36,7 +36,7 @@ from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.schedules import ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
-from headwater.jetstream_state.stream_document import StreamDocument, message_id_of
+from headwater.jetstream_state.stream_document import StreamDocument
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.jetstream_timing import looking
 from headwater.jetstream_timing.message_expiry import ExpiryTimer
@@ -112,35 +112,41 @@ class Stream:
 
     def recover(self) -> None:
         """Blocking: rebuild the tables of subjects and message ids, from the document of a clean stop, or a checkpoint and
-        the newer part of the log, or the whole log. Ids are looked for in all of that part, because time stamps are not in
-        order where the clock was set back. Raises StorageError.
+        the newer part of the log, or the whole log. Ids of removed messages are found, too. Raises StorageError.
         """
-        now, start, publishing = self._clock_ns(), 0, self._publishing
+        now, start = self._clock_ns(), 0
         if self.config.allow_atomic and self.config.mirror is None:  # a mirror may have copied part of a batch
             self._drop_halves()
         document = StreamDocument.decode(self.log.document)
         if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
             self.contents.restore(document.contents)
-            publishing.restore(document.ids, document.last_id)
             start = self.log.known_end
         self.copying.restore(document.positions if document is not None and start else {}, start)
         if self.config.allow_msg_schedules:
             self._learn_schedules(start)
+        self._learn_ids(document, now)
         if start and self.log.count(start, self.log.end_offset) == 0:
             return
-        oldest = now - self.config.duplicate_window
-        last: list[StoredRecord] = []
 
         def learn(record: StoredRecord) -> None:
-            last[:] = [record]
-            if record.header_block and record.timestamp_ns > oldest:
-                publishing.remember(record, now)
             if record.header_block:
                 self.copying.learn(record.offset, record.header_block)
 
         self.contents.recover(learn, now, start)
-        if last:
-            publishing.last_message_id = message_id_of(last[0])
+
+    def _learn_ids(self, document: StreamDocument | None, now: int) -> None:
+        """Blocking: find the ids of the duplicate window, and the last one. A document's ids hold whatever was removed
+        later."""
+        from headwater.jetstream_state.stored_ids import learn_ids  # here: a start without streams does not need it
+
+        publishing, start = self._publishing, 0
+        if document is not None:
+            publishing.restore(document.ids, document.last_id)
+            start = self.log.known_end
+        saved = self.directory.positions if self.directory is not None else None
+        last = learn_ids(publishing.duplicates, self.log, start, saved, now, publishing.ticks_apart())
+        if last is not None:
+            publishing.last_message_id = last
 
     def _drop_halves(self) -> None:
         """Blocking: durably remove the rest of an unacknowledged atomic batch that a crash has left."""

@@ -52,6 +52,7 @@ from headwater.streams.sync_group import SyncGroup
 logger = logging.getLogger(__name__)
 
 POSITIONS = "positions"
+MOST_SAVED = 10_000  # ids; half a megabyte, and two milliseconds of the loop
 NEW = ".new"
 FILLED = ".filled"
 SPOOL = ".spool"
@@ -79,12 +80,13 @@ class ConsumerRecord(msgspec.Struct):
 
 
 class PositionsRecord(msgspec.Struct):
-    """The positions of a stream's sources by index name (sequence and identity of the last copied message), and its
-    schedules (`Schedules.rows`), as of the log up to offset `end`."""
+    """The positions of a stream's sources by index name (sequence and identity of the last copied message), its schedules
+    (`Schedules.rows`), and the newest MOST_SAVED message ids (`DuplicateWindow.dump`), as of the log up to offset `end`."""
 
     end: int
     positions: dict[str, tuple[int, str]]
     schedules: list[Row] = []
+    ids: list[tuple[bytes, int, int]] = []
 
 
 Record = TypeVar("Record", StreamRecord, ConsumerRecord)

@@ -13,11 +13,12 @@ The ids are the publishers' own; an id of exactly that many bytes cannot be mist
 stored with a prefix that makes them 17 bytes and short ids that are 17 bytes long are digested too.
 
 The window is not durable: after a restart it is rebuilt from the newest records of the log (`remember`), or from the
-document of a clean stop (`dump` and `load`).
+documents of the stream (`dump` and `load`).
 """
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 
 import cython
 
@@ -76,13 +77,17 @@ class DuplicateWindow:
         self._window = window_ns
         self._expire(now_ns)
 
-    def dump(self, shift_ns: int = 0) -> list[tuple[bytes, int, int]]:
-        """(key, offset, time + `shift_ns`) of what is remembered, in the order of storing; a key is an id or its digest."""
-        remembered = zip(self._order, self._stored, self._times, strict=True)
-        return [(key, offset, time + shift_ns) for key, offset, time in remembered if self._offsets.get(key) == offset]
+    def dump(self, shift_ns: int = 0, newest: int | None = None) -> list[tuple[bytes, int, int]]:
+        """(key, offset, time + `shift_ns`) of what is remembered, in the order of storing; a key is an id or its digest.
+        `newest`: at most so many, the last ones."""
+        columns = (reversed(self._order), reversed(self._stored), reversed(self._times))
+        remembered = islice(zip(*columns, strict=True), newest)
+        found = [(key, offset, time + shift_ns) for key, offset, time in remembered if self._offsets.get(key) == offset]
+        found.reverse()
+        return found
 
     def load(self, dumped: Iterable[tuple[bytes, int, int]], now_ns: int, shift_ns: int = 0) -> None:
-        """Restore what `dump` returned, with `shift_ns` added to its times, before anything else is remembered."""
+        """Restore what `dump` returned, with `shift_ns` added to its times. It is newer than what is remembered already."""
         for key, offset, kept in dumped:
             time = min(kept + shift_ns, now_ns)
             self._offsets[key] = offset

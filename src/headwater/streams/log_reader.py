@@ -221,6 +221,12 @@ class LogReader:
                 yield StoredBatch(header, body)
             offset = recent[-1][0].end_offset
 
+    def newer_than(self, time_ns: int) -> int:
+        """The offset where the first segment begins that has a record, deleted or not, newer than `time_ns`; where the last
+        segment begins if none has."""
+        newer = (segment.base_offset for segment in self.segments if segment.facts.index.latest > time_ns)
+        return next(newer, self.segments[-1].base_offset)
+
     def range_at(self, offset: int) -> RangedBatch | None:
         """The published large batch that begins with this offset, as a range of its file; None where only `batches` can
         tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
