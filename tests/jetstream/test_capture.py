@@ -54,7 +54,7 @@ class Bench:
         )
         self.committer = Committer(self.log, None, self.durable.extend, lambda items, error: None)
         self.capture.committer = self.rules.unwritten = self.committer
-        self.capture.is_plain = self.rules.is_plain
+        self.capture.unjudged = 2 if self.rules.is_plain else int(self.rules.takes_bare)
 
 
 def test_a_plain_message_is_staged_and_its_publisher_remembered() -> None:

@@ -73,24 +73,31 @@ def test_a_plain_message_is_admitted_with_what_it_adds_to_the_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "plain"),
+    ("settings", "plain", "bare"),
     [
-        ({}, True),
-        ({"no_ack": True}, False),
-        ({"discard": "new"}, False),
-        ({"max_msg_size": 1}, False),
-        ({"max_msg_size": 0}, True),
-        ({"allow_rollup_hdrs": True}, False),
-        ({"allow_msg_ttl": True}, False),
-        ({"sealed": True}, False),
-        ({"max_msgs": 1}, True),
+        ({}, True, True),
+        ({"no_ack": True}, False, False),
+        ({"discard": "new"}, True, True),
+        ({"discard": "new", "max_msgs": 1}, False, False),
+        ({"discard": "new", "max_bytes": 1}, False, False),
+        ({"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}, False, False),
+        ({"max_msg_size": 1}, False, False),
+        ({"max_msg_size": 0}, True, True),
+        ({"allow_rollup_hdrs": True}, False, True),
+        ({"allow_msg_ttl": True}, False, True),
+        ({"allow_msg_counter": True}, False, False),
+        ({"sealed": True}, False, False),
+        ({"max_msgs": 1}, True, True),
     ],
 )
-def test_only_a_stream_that_asks_nothing_of_a_message_is_plain(settings: dict[str, Any], plain: bool) -> None:
+def test_only_a_stream_that_asks_nothing_of_a_message_is_plain(
+    settings: dict[str, Any], plain: bool, bare: bool
+) -> None:
     made = rules(**settings)
-    assert made.is_plain is plain
+    assert (made.is_plain, made.takes_bare) == (plain, bare)
     made.has_room = lambda size: True
     assert not made.is_plain
+    assert not made.takes_bare
 
 
 def test_a_message_id_is_a_duplicate_until_its_window_is_over() -> None:

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.jetstream.consumed_stream import ConsumedStream
@@ -69,6 +70,23 @@ def test_what_was_selected_comes_first_and_what_is_gone_of_it_counts_no_more() -
     record = ahead.next()
     assert record is not None and record.offset == 2
     assert (list(state.selected), state.num_pending) == ([3], 4)
+
+
+@pytest.mark.parametrize("apart", [1, 3, 250])
+def test_selected_messages_are_read_together_and_end_where_one_leaves(apart: int) -> None:
+    subjects = [b"wanted" if number % apart == 0 else b"other" for number in range(12 * apart)]
+    ahead, state, log = reading(subjects)
+    wanted = [1 + apart * number for number in range(12)]
+    state.selected.extend(wanted)
+    state.position = len(subjects) + 1
+    assert take(ahead, state) == wanted[0]
+    assert [record.offset + 1 for record in ahead.records] == wanted
+    for gone in (wanted[3], wanted[7]):
+        log.discard(gone - 1)
+        state.selected.remove(gone)
+        ahead.forget_removed(gone)
+    assert [take(ahead, state) for _ in range(10)] == [n for n in wanted[1:] if n not in (wanted[3], wanted[7])] + [0]
+    assert not state.selected
 
 
 def test_pending_messages_that_cannot_be_read_are_counted_no_more() -> None:

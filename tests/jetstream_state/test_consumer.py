@@ -271,7 +271,9 @@ def test_a_snapshot_and_the_events_after_it_make_the_present_state(
         following = made.selected[0] if made.selected else made.position + number % 3
         if step == "new":
             made.deliver_new(following, now)
-        elif step == "run" and not made.selected:
+        elif step == "run" and made.selected:
+            made.deliver_run(list(made.selected)[: max(1, number)], now)
+        elif step == "run":
             made.deliver_run([following, *range(following + 1 + number % 2, following + number)], now)
         elif step == "ack" and made.unacked:
             sequence = sorted(made.unacked)[number % len(made.unacked)]

@@ -10,6 +10,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.subject_table import SubjectFilter, stored_size
 from headwater.streams.log import Log, LogOptions
 
@@ -25,12 +26,16 @@ class Model:
         self.messages: list[Message] = []
 
     def add(self, message: Message, now: int) -> None:
-        self.messages.append(message)
+        self.add_all([message], now)
+
+    def add_all(self, messages: list[Message], now: int) -> None:
         per_subject = self.config.max_msgs_per_subject
-        if per_subject > 0:
-            same = [item for item in self.messages if item[1] == message[1]]
-            for old in same[:-per_subject]:
-                self.messages.remove(old)
+        for message in messages:
+            self.messages.append(message)
+            if per_subject > 0:
+                same = [item for item in self.messages if item[1] == message[1]]
+                for old in same[:-per_subject]:
+                    self.messages.remove(old)
         self.enforce(now)
 
     def enforce(self, now: int) -> None:
@@ -72,6 +77,22 @@ class Life:
         self.model.add((sequence, subject, payload, self.now), self.now)
         return sequence
 
+    def publish_batch(self, payloads: list[tuple[bytes, bytes]]) -> None:
+        """Several messages that become durable together, (subject, payload) each."""
+        self.now += 10
+        before = list(self.model.messages)
+        items, messages = [], []
+        for subject, payload in payloads:
+            sequence = self.log.stage(subject, b"", payload, self.now) + 1
+            items.append(Item(b"", b"", subject, sequence, stored_size(subject, b"", payload), b""))
+            messages.append((sequence, subject, payload, self.now))
+        self.commit()
+        self.removed.clear()
+        assert self.contents.added_all(items) == (items[0].sequence, len(items))
+        self.contents.enforce(self.now)
+        self.model.add_all(messages, self.now)
+        assert sorted(self.removed) == [m[0] for m in before + messages if m not in self.model.messages]
+
     def commit(self) -> None:
         batch = self.log.seal()
         if batch is not None:
@@ -98,6 +119,7 @@ class Life:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.sampled_from([b"a", b"b.1", b"b.2", b"c"]), st.integers(0, 200)),
+        st.tuples(st.just("batch"), st.sampled_from([b"a", b"b.1"]), st.integers(1, 40)),
         st.tuples(st.just("remove"), st.just(b""), st.integers(1, 30)),
         st.tuples(st.just("purge"), st.sampled_from([b"", b"a", b"b.*"]), st.integers(0, 12)),
         st.tuples(st.just("keep"), st.sampled_from([b"", b"b.>"]), st.integers(1, 5)),
@@ -128,6 +150,8 @@ def test_contents_equal_a_list_under_the_same_limits(config: StreamConfig, steps
         match verb:
             case "publish":
                 life.publish(subject, b"x" * number)
+            case "batch":
+                life.publish_batch([(b"c" if n % 3 == 1 else subject, b"x" * n) for n in range(number)])
             case "remove":
                 there = [message for message in messages if message[0] == number]
                 assert life.contents.remove(number) == bool(there)

@@ -15,7 +15,7 @@ cdef class Capture:
     cdef object _answers
     cdef bytes _named
     cdef public Committer committer
-    cdef public bint is_plain
+    cdef public int unjudged
     cdef public bytes last_message_id
     cdef public object batches
     cdef public object fast

@@ -39,11 +39,11 @@ from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, naming
 
 class Capture:
     """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `overhead`: bytes that the
-    accounting adds to every message, `header_overhead`: bytes that it adds to one with headers. `is_plain`: the
-    configuration requires no check of a message without special headers. `last_message_id`: of the last message, b"" when
-    it had none. `batches`: takes the messages of atomic batches, `fast` those of fast
-    ones. `appending`: subject and callback of the message that another face of the stream is publishing in this very call
-    (`Stream.append`)."""
+    accounting adds to every message, `header_overhead`: bytes that it adds to one with headers. `unjudged`: what the
+    configuration requires no check of: 2 for messages without special headers, 1 for those without any, 0 for none.
+    `last_message_id`: of the last message, b"" when it had none. `batches`: takes the messages of atomic batches, `fast`
+    those of fast ones. `appending`: subject and callback of the message that another face of the stream is publishing in
+    this very call (`Stream.append`)."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Capture:
         self._answers = answers
         self._named = naming(rules.config.name)
         self.committer: Committer | None = None
-        self.is_plain = False
+        self.unjudged = 0
         self.last_message_id = b""
         self.batches: AtomicPublish | None = None
         self.fast: FastPublish | None = None
@@ -90,7 +90,7 @@ class Capture:
         answer: Answer | None = None
         ack: bytes = b""
         judged: Admitted | Duplicate | None = None
-        as_it_is: cython.bint = self.is_plain and not committer.full and self.appending is None
+        as_it_is: cython.bint = self.unjudged > bool(header_block) and not committer.full and self.appending is None
         if as_it_is and header_block:
             size += self._header_overhead + len(header_block)
             alone: bytes | None = (
@@ -140,7 +140,7 @@ class Capture:
         False: `FastPublish.take` is to take it."""
         assert self.fast is not None
         batch: FastBatch | None = self.fast.current
-        if batch is None or not self.is_plain or committer.full or not batch.is_next(reply):
+        if batch is None or self.unjudged != 2 or committer.full or not batch.is_next(reply):
             return False
         if header_block and (len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b""):
             return False
@@ -161,7 +161,7 @@ class Capture:
         """Store a message of another stream whose headers demand nothing, at `sequence` and with its time if they are not 0.
         Returns its sequence; 0 where `Publishing.copy` is to store or refuse it."""
         committer: Committer | None = self.committer
-        if committer is None or not self.is_plain or committer.full:
+        if committer is None or self.unjudged != 2 or committer.full:
             return 0
         if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != self._staging.end_offset + 1):
             return 0

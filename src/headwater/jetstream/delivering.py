@@ -270,6 +270,7 @@ class DeliveringConsumer(ABC):
         if state.selected and sequence in state.selected:
             state.selected.remove(sequence)
             state.num_pending -= 1
+            self._ahead.forget_removed(sequence)
         elif sequence >= state.position and (self.filter is None or self.filter.matches(subject)):
             state.num_pending = max(0, state.num_pending - 1)
             self._ahead.forget_removed(sequence)
@@ -337,7 +338,7 @@ class DeliveringConsumer(ABC):
         """Whether new messages can be sent in runs: unchanged, without delay, and with no redelivery due."""
         config, state = self.config, self.state
         return (
-            not (state.selected or state.redeliveries or config.headers_only)
+            not (state.redeliveries or config.headers_only)
             and config.replay_policy == "instant"
             and (config.ack_policy != "none" or self._stream.config.retention == "limits")
         )
@@ -405,8 +406,7 @@ class DeliveringConsumer(ABC):
         if again:
             state.deliver_again(sequence, now)
             return
-        if not state.selected:
-            self._ahead.at += 1
+        self._ahead.at += 1
         state.deliver_new(sequence, now)
         if self.config.replay_policy == "original":
             self._pace.note(record, now)

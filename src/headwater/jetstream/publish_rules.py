@@ -5,8 +5,8 @@
 `Capture` calls `judge` for the messages that need a check. The order of the checks is nats-server's, so that a publish with
 two faults gets the same answer from both.
 
-With "discard new", messages that have a sequence but are not durable yet count as stored: `note_staged` and `note_done`
-keep that sum.
+With "discard new" and a limit, messages that have a sequence but are not durable yet count as stored: `note_staged` and
+`note_done` keep that sum.
 """
 
 import random
@@ -113,6 +113,8 @@ class PublishRules:
     def configure(self, config: StreamConfig) -> None:
         """Apply a new configuration."""
         self.config = config
+        bounded = config.discard_new_per_subject or config.max_msgs > 0 or config.max_bytes > 0
+        self._refuses_new = config.discard == "new" and bounded  # or there is nothing that "new" could refuse
         self.republisher = Republisher.of(config)
         self.transform = transform_of(config.subject_transform) if config.subject_transform is not None else None
         unwritten = self.items()
@@ -123,10 +125,16 @@ class PublishRules:
     def is_plain(self) -> bool:
         """Whether the configuration requires no check of a message without headers."""
         config = self.config
-        special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
-        special = special or config.allow_msg_counter or self.transform is not None
+        special = config.allow_rollup_hdrs or config.allow_msg_ttl
+        return self.takes_bare and not special
+
+    @property
+    def takes_bare(self) -> bool:
+        """Whether the configuration requires no check of a message without a header block."""
+        config = self.config
+        special = config.republish is not None or config.allow_msg_counter or self.transform is not None
         has_bounds = self.has_room is not None or self.server_has_room is not None
-        limited = config.discard != "old" or config.max_msg_size > 0 or has_bounds
+        limited = self._refuses_new or config.max_msg_size > 0 or has_bounds
         return not config.no_ack and not limited and not special and not config.sealed
 
     @property
@@ -221,7 +229,7 @@ class PublishRules:
         """An admitted publish was given its sequence."""
         if admitted.sum is not None:
             self.sums.note_staged(subject, sequence, admitted.sum)
-        if self.config.discard == "new":
+        if self._refuses_new:
             self._in_flight += 1
             self._in_flight_bytes += admitted.size
 
@@ -230,7 +238,7 @@ class PublishRules:
         if self.config.allow_msg_counter:
             for item in items:
                 self.sums.note_done(item.subject, item.sequence, stored=stored)
-        if self.config.discard == "new":
+        if self._refuses_new:
             self._in_flight = max(0, self._in_flight - sum(1 for item in items if item.subject))
             self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
 
@@ -320,7 +328,7 @@ class PublishRules:
             raise api_error("account_resources_exceeded")
         if self.server_has_room is not None and not self.server_has_room(size):
             raise api_error("insufficient_resources", reason=_CAPPED[self.config.storage])
-        if self.config.discard != "new":
+        if not self._refuses_new:
             return
         of_subject = 0
         # What is in flight is searched only where the durable ones alone do not reach the limit: not for keys that exist.

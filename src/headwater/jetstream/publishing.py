@@ -130,7 +130,10 @@ class Publishing:
 
     def configure(self, config: StreamConfig) -> None:
         """Apply a new configuration; called before the contents apply it."""
-        self._capture.is_plain = self._acknowledging.is_plain = False  # the slow paths are right for any configuration
+        self._capture.unjudged, self._acknowledging.is_plain = (
+            0,
+            False,
+        )  # the slow paths are right for any configuration
         if self._capture.fast is not None:
             self._capture.fast.is_plain = False
             if not config.allow_batched:
@@ -158,7 +161,8 @@ class Publishing:
     def choose_ways(self) -> None:
         """Enable the fast paths that the configuration allows, once the contents have applied it too."""
         contents = self._contents
-        plain = self._capture.is_plain = self.rules.is_plain
+        plain = self.rules.is_plain
+        self._capture.unjudged = 2 if plain else int(self.rules.takes_bare)
         if self._capture.fast is not None:
             self._capture.fast.is_plain = plain
         self._acknowledging.subjects = contents.subjects if contents.keeps_no_history else None
@@ -168,7 +172,7 @@ class Publishing:
     @property
     def is_plain(self) -> bool:
         """Whether the configuration requires no check of a message without special headers, and no work after storing it."""
-        return self._capture.is_plain
+        return self._capture.unjudged == 2
 
     def subscribe(self) -> None:
         """Start capturing publishes on the stream's subjects."""

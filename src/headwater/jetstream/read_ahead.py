@@ -1,5 +1,7 @@
 """The new messages of a consumer, read from the log in batches and kept until they are delivered."""
 
+from itertools import islice
+
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream_documents.consumer_rules import filters_of
 from headwater.jetstream_documents.consumers import ConsumerConfig
@@ -14,7 +16,8 @@ SKIPPED = 1024  # records that the filter may skip in one turn, plus the rest of
 
 
 class ReadAhead:
-    """`filter`: the subjects that the consumer delivers, None for all. `records[at:]` are read but not delivered yet."""
+    """`filter`: the subjects that the consumer delivers, None for all. `records[at:]` are read but not delivered yet; while
+    messages are selected, they are the first of these."""
 
     def __init__(self, stream: ConsumedStream, state: Consumer) -> None:
         self.filter = filter_of(state.config)
@@ -26,9 +29,7 @@ class ReadAhead:
     def next(self) -> StoredRecord | None:
         """The next matching message. None at the end of the log, or when one turn has skipped its limit of records. Raises
         StorageError."""
-        if self._state.selected:
-            return self._next_selected()
-        if self.at >= len(self.records) and not self._read():
+        if self.at >= len(self.records) and not (self._read_selected() if self._state.selected else self._read()):
             return None
         return self.records[self.at]
 
@@ -54,17 +55,23 @@ class ReadAhead:
             state.num_pending = 0  # the rest is unreadable: damaged since the count, and reported by the log
         return False
 
-    def _next_selected(self) -> StoredRecord | None:
-        """The next of the messages selected by "last per subject"; None in the turn in which the last of them turns out to
-        be gone."""
-        selected = self._state.selected
-        while selected:
-            record = self._stream.contents.load(selected[0])
-            if record is not None:
-                return record
-            selected.popleft()
-            self._state.num_pending -= 1
-        return None
+    def _read_selected(self) -> bool:
+        """Read the next of the messages selected by "last per subject"; False in the turn in which the last of them turns
+        out to be gone."""
+        state = self._state
+        self.records, self.at = [], 0
+        wanted = list(islice(state.selected, RECORDS))
+        size = 0
+        for sequence, record in zip(wanted, self._stream.contents.load_all(wanted, BYTES), strict=True):
+            if record is None:
+                state.selected.remove(sequence)  # near the front
+                state.num_pending -= 1
+                continue
+            size += len(record.subject) + len(record.header_block) + len(record.payload)
+            if self.records and size > BYTES:
+                break
+            self.records.append(record)
+        return bool(self.records)
 
 
 def filter_of(config: ConsumerConfig) -> SubjectFilter | None:

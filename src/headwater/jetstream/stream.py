@@ -462,6 +462,8 @@ class Stream:
                 self.contents.remove(item.sequence)
 
     def _on_removed(self, sequence: int, subject: bytes) -> None:
+        if not self.consumers:
+            return
         for consumer in self.consumers.concerned(sequence, subject):
             consumer.on_removed(sequence, subject)
 

@@ -138,13 +138,18 @@ class Consumer:
         return consumer_sequence
 
     def deliver_run(self, sequences: list[int], now: int) -> None:
-        """Note the first delivery of these, in this order: at least one, none of them in `selected`."""
+        """Note the first delivery of these, in this order: at least one; all of `selected`, its first ones, or
+        none of them."""
         count = len(sequences)
         last = sequences[count - 1]
         consumer_sequence = self.delivered_consumer
         self.delivered_consumer = consumer_sequence + count
         self.delivered_stream = last
-        self.position = last + 1
+        if self.selected:
+            for _ in sequences:
+                self.selected.popleft()
+        else:
+            self.position = last + 1
         self.num_pending -= count
         if self.events is not None:
             if last - sequences[0] == count - 1:

@@ -36,6 +36,7 @@ from headwater.streams.retention import Limits, Weighed, refusal, surplus
 
 SCAN_RECORDS = 1024  # per look into the log, some 4 us each
 SCAN_BYTES = 1 << 20
+SPARSE = 100  # offsets for each message to load: where there are more, each is looked up by itself
 FRONT_RECORDS = 256  # oldest records kept in memory while limits remove them one by one
 
 
@@ -167,10 +168,14 @@ class Contents:
 
     def added_all(self, items: list[Item]) -> tuple[int, int]:
         """As `added` for each that has a subject; returns the first sequence and how many."""
-        stored = [item for item in items if item.subject]
-        for item in stored:
-            self.added(item.subject, item.sequence, item.size)
-        return (stored[0].sequence if stored else 0), len(stored)
+        if not self.subjects.with_history:
+            return self.subjects.add_all(items)
+        first, count, gone, subjects = self.subjects.replace_all(items, self.config.max_msgs_per_subject)
+        if gone:
+            self.log.discard(*[offset_of(sequence) for sequence in gone])
+            for sequence, subject in zip(gone, subjects, strict=True):
+                self._on_removed(sequence, subject)
+        return first, count
 
     def last_of(self, subject: bytes) -> int:
         """The last message of this subject; 0 when there is none."""
@@ -340,6 +345,16 @@ class Contents:
     def load(self, sequence: int) -> StoredRecord | None:
         """The message with this sequence, if it is there. Raises StorageError."""
         return self.log.reader.record(offset_of(sequence))
+
+    def load_all(self, sequences: list[int], expected_bytes: int) -> Iterator[StoredRecord | None]:
+        """As `load` for each of the sequences, which ascend. Those that lie close together are read together, at most
+        `expected_bytes` at once."""
+        start, end, count = offset_of(sequences[0]), sequences[-1], len(sequences)
+        found: dict[int, StoredRecord] = {}
+        if end - start <= SPARSE * count and self.log.count(start, end) <= 2 * count:
+            read = self.log.read(start, 2 * count, expected_bytes)
+            found = {sequence_of(record.offset): record for record in read}
+        return (found.get(sequence) or self.load(sequence) for sequence in sequences)
 
     def scan(self, offset: int) -> Iterator[StoredRecord]:
         """Every durable record from `offset` on."""

@@ -1,10 +1,13 @@
 cimport cython
 from headwater.jetstream_state.items cimport Item
 
+cdef bint _is_whole(bytes subject) except -1
+
 @cython.final
 cdef class SubjectFilter:
     cdef readonly tuple patterns
     cdef readonly bint literals
+    cdef tuple _heads
     cdef dict _known
     cpdef bint matches(self, bytes subject) except? -1
 
@@ -24,4 +27,5 @@ cdef class SubjectTable:
     cdef dict _subjects
 
     cpdef tuple add_all(self, list[Item] items)
+    cpdef tuple replace_all(self, list[Item] items, long long most)
     cpdef Py_ssize_t last(self, bytes pattern) except? -1  # long long: Cython writes a literal that C refuses

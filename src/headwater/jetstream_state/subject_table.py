@@ -29,6 +29,7 @@ STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; wh
 HEADER_OVERHEAD = 4  # added to a message with a header block
 MEMORY_OVERHEAD = 16  # the same for its memory store, with or without headers
 CACHED_SUBJECTS = 8192
+_DOT: cython.int = ord(".")
 
 
 def stored_size(subject: bytes, header_block: bytes, payload: bytes) -> int:
@@ -44,16 +45,22 @@ def memory_size(subject: bytes, header_block: bytes, payload: bytes) -> int:
 
 
 class SubjectFilter:
-    """True for subjects that match one of the patterns."""
+    """True for subjects that match one of the patterns. Patterns without a wildcard but a last `>`, such as a bucket's, only
+    look at the beginning; the answers of others are kept for CACHED_SUBJECTS subjects."""
 
     patterns: tuple[bytes, ...]
 
     def __init__(self, patterns: Iterable[bytes]) -> None:
         self.patterns = tuple(patterns)
         self.literals = all(map(is_literal, self.patterns))
+        wild = [pattern for pattern in self.patterns if pattern == b">" or pattern.endswith(b".>")]
+        heads = [pattern[:-1] for pattern in wild if is_literal(pattern[:-2])]
+        self._heads = tuple(heads) if len(heads) == len(self.patterns) else ()
         self._known: dict[bytes, bool] = {}
 
     def matches(self, subject: bytes) -> cython.bint:
+        if self._heads:
+            return subject.startswith(self._heads) and _is_whole(subject)
         known: bool | None = self._known.get(subject)
         if known is None:
             if len(self._known) >= CACHED_SUBJECTS:
@@ -63,6 +70,12 @@ class SubjectFilter:
 
     def _look(self, subject: bytes) -> bool:
         return any(matches(pattern, subject) for pattern in self.patterns)
+
+
+def _is_whole(subject: bytes) -> cython.bint:
+    """Whether no token is empty."""
+    size: cython.Py_ssize_t = len(subject)
+    return size > 0 and subject[0] != _DOT and subject[size - 1] != _DOT and b".." not in subject
 
 
 class SubjectEntry:
@@ -147,6 +160,42 @@ class SubjectTable:
         self.size_bytes += size
         return first, count
 
+    def replace_all(self, items: list[Item], most: cython.longlong) -> tuple[int, int, list[int], list[bytes]]:
+        """As `add_all` when a history is kept: of each subject the oldest messages beyond `most` are removed. Also returns
+        their sequences and subjects."""
+        subjects = self._subjects
+        first: cython.longlong = 0
+        count: cython.longlong = 0
+        size: cython.longlong = 0
+        gone: list[int] = []
+        gone_subjects: list[bytes] = []
+        item: Item
+        entry: SubjectEntry | None
+        for item in items:
+            if not item.subject:
+                continue
+            entry = subjects.get(item.subject)
+            if entry is None:
+                entry = subjects[item.subject] = SubjectEntry(deque())
+            history = entry.history
+            assert history is not None
+            history.append((item.sequence, item.size))
+            entry.count += 1
+            entry.last = item.sequence
+            while entry.count > most:
+                oldest, oldest_size = history.popleft()
+                entry.count -= 1
+                size -= oldest_size
+                gone.append(oldest)
+                gone_subjects.append(item.subject)
+            size += item.size
+            count += 1
+            if first == 0:
+                first = item.sequence
+        self.messages += count - len(gone)
+        self.size_bytes += size
+        return first, count, gone, gone_subjects
+
     def remove(self, subject: bytes, sequence: int, size: int) -> None:
         """A message was removed."""
         entry = self._subjects.get(subject)
@@ -224,7 +273,14 @@ class SubjectTable:
 
     def count(self, wanted: SubjectFilter) -> int:
         """The number of messages whose subject matches."""
-        return sum(entry.count for _, entry in self._wanted(wanted))
+        total: cython.longlong = 0
+        entry: SubjectEntry
+        if wanted.literals:
+            return sum([entry.count for _, entry in self._wanted(wanted)])
+        for subject, entry in self._subjects.items():
+            if wanted.matches(subject):
+                total += entry.count
+        return total
 
     def counts(self, pattern: bytes) -> list[tuple[bytes, int]]:
         """(subject, messages) of the matching subjects, in the order of the subjects."""

@@ -1,8 +1,10 @@
 cimport cython
+from headwater.streams.offset_set cimport OffsetSet
 
 @cython.final
 cdef class LiveOffsets:
     cdef public long long start
     cdef public long long end
     cdef public long long count
-    cdef readonly object absent
+    cdef readonly OffsetSet absent
+    cpdef bint remove_one(self, long long offset) except -1

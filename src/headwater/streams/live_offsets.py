@@ -7,7 +7,10 @@ crash. Belongs to the loop thread.
 
 import cython
 
-from headwater.streams.offset_set import OffsetSet
+if cython.compiled:
+    from cython.cimports.headwater.streams.offset_set import OffsetSet
+else:
+    from headwater.streams.offset_set import OffsetSet
 
 
 class LiveOffsets:
@@ -33,6 +36,13 @@ class LiveOffsets:
         gone: cython.longlong = self.absent.add(start, end)
         self.count -= gone
         return gone
+
+    def remove_one(self, offset: cython.longlong) -> cython.bint:
+        """Remove the record at `offset`; whether there was one. Call `advance` afterwards."""
+        if offset < self.start or offset >= self.end or not self.absent.add_one(offset):
+            return False
+        self.count -= 1
+        return True
 
     def advance(self) -> None:
         """Move `start` past what is absent."""

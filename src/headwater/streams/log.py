@@ -66,7 +66,7 @@ from headwater.streams.meta import NOBODY
 from headwater.streams.opening import OpenedLog, delete_directory, open_directory, opened_new_log, write_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
-from headwater.streams.segment import RangedBatch
+from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Compression, Upkeep, plan_upkeep
@@ -251,11 +251,6 @@ class Log:
         """As `stage`, for a batch of Iggy's with `count` messages, stamped with `next_offset`; returns that offset."""
         return self.staging.stage_iggy(body, count, timestamp_ns)
 
-    def discard(self, offset: int) -> bool:
-        """Take one readable record away, at once and for all readers; durable with the next batch that is written.
-        False when there is none at this offset. Raises WriteFailed when the log is read-only."""
-        return self.discard_range(offset, offset + 1) == 1
-
     def discard_range(self, start: int, end: int) -> int:
         """As `discard`, for all readable records in `[start, end)`; returns how many there were."""
         if self._writer.failure is not None:
@@ -281,6 +276,51 @@ class Log:
         if start <= self._live.start:
             self._live.advance()
         return gone
+
+    def discard(self, *offsets: int) -> int:
+        """Take the readable records at these offsets away, at once and for all readers; durable with the next batch that is
+        written. Returns how many there were. Raises WriteFailed when the log is read-only."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        live: LiveOffsets = self._live
+        deletions = self._deletions
+        gone: cython.Py_ssize_t = 0
+        offset: cython.longlong
+        begun: cython.longlong = -1  # deletions of [begun, end) are not noted yet
+        end: cython.longlong = -1
+        low: cython.longlong = 0  # of the segment that the last one was in, with `dead` removed from it so far
+        high: cython.longlong = 0
+        dead: cython.longlong = 0
+        segment = None
+        if deletions:
+            begun, end = deletions.pop()
+        for offset in offsets:
+            if not live.remove_one(offset):
+                continue
+            gone += 1
+            if offset != end:
+                if begun >= 0:
+                    deletions.append((begun, end))
+                begun = offset
+            end = offset + 1
+            if not low <= offset < high:
+                if segment is not None:
+                    segment.dead += dead
+                segment, dead = self._segment_of(offset), 0
+                low, high = segment.base_offset, segment.end_offset
+            dead += 1
+        if segment is not None:
+            segment.dead += dead
+            live.advance()
+        if begun >= 0:
+            deletions.append((begun, end))
+        self._unplanned += gone
+        return gone
+
+    def _segment_of(self, offset: int) -> Segment:
+        """The segment of a readable record."""
+        segments = self.reader.segments
+        return segments[bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1]
 
     def _absent_from_now(self, start: int, end: int) -> bool:
         """Make the range absent; whether it had any records."""

@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """A set of offsets, for logs with many deletions: one bit per offset where they are scattered, next to nothing for long
 runs.
 
@@ -7,14 +8,15 @@ million offsets in long runs cost some 2,400 dict entries, scattered ones 1.25 M
 
 from collections.abc import Iterator
 
-BLOCK = 4096
+import cython
+
+BLOCK: int = 4096
+_BLOCK: cython.longlong = BLOCK
 FULL = (1 << BLOCK) - 1
 
 
 class OffsetSet:
     """Offsets that are not negative; `len` is how many."""
-
-    __slots__ = ("_blocks", "_count")
 
     def __init__(self) -> None:
         self._blocks: dict[int, int] = {}
@@ -38,6 +40,18 @@ class OffsetSet:
                 self._blocks[number] = FULL if merged == FULL else merged
         self._count += added
         return added
+
+    def add_one(self, offset: cython.longlong) -> cython.bint:
+        """As `add` of one offset; whether it was new."""
+        blocks = self._blocks
+        number = offset // _BLOCK
+        bits = blocks.get(number, 0)
+        merged = bits | 1 << offset % _BLOCK
+        if merged == bits:
+            return False
+        blocks[number] = FULL if merged == FULL else merged
+        self._count += 1
+        return True
 
     def count(self, start: int, end: int) -> int:
         """How many of `[start, end)` are in the set."""
