@@ -10,6 +10,7 @@ from uuid import UUID
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.http_face import HttpFace
 from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.net.limits import DEFAULTS, IGGY_HTTP
@@ -277,3 +278,59 @@ def test_what_only_apaches_interface_had_is_there(tmp_path: Path) -> None:
 
 
 BALANCED = {"kind": "balanced", "value": ""}
+
+
+def test_protocol_0_12_waits_names_partitions_and_alters_what_it_names(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy)
+        await call("POST", "/streams", {"name": "s", "options": {}})
+        made = {"name": "t", "partitions_count": 1, "options": {"message_expiry": "7 days"}}
+        _, topic = await call("POST", "/streams/s/topics", made)
+        (partition,) = topic["partitions"]
+        context, place = partition["context"], "/streams/s/topics/t"
+        assert context["incarnation"] > 0 and (partition["members"], partition["in_sync_members"]) == ([0], [0])
+        expiry = topic["options"]["message_expiry"]
+        assert expiry == {"value": str(7 * 86_400_000_000), "kind": "uint64", "explicit": True}
+        assert topic["options"]["max_topic_size"]["explicit"] is False
+        query = "?consumer_id=1&partition_id=0&kind=offset&value=0&count=10&min_count=2&max_bytes=1000000"
+        waiting = asyncio.ensure_future(call("GET", f"{place}/messages/deferred{query}&wait_us=20000000"))
+        sent = {"partitioning": {"kind": "partition_id", "value": "AAAAAA=="}, "messages": [{"payload": "eA=="}]}
+        for _ in range(2):
+            assert (await call("POST", f"{place}/messages", {**sent, "context": context}))[0] == 201
+        status, found = await waiting
+        assert (status, found["count"], found["context"]["incarnation"]) == (200, 2, context["incarnation"])
+        another = {**context, "incarnation": context["incarnation"] + 1}
+        status, refused = await call("POST", f"{place}/messages", {**sent, "context": another})
+        assert (status, refused["id"]) == (400, 87)
+        stored = {"consumer_id": "1", "partition_id": 0, "offset": 1}
+        status, refused = await call("PUT", f"{place}/consumer-offsets", {**stored, "context": another})
+        assert (status, refused["id"]) == (400, 87)
+        assert (await call("PUT", f"{place}/consumer-offsets", {**stored, "context": context}))[0] == 204
+        status, found = await call("POST", f"{place}/messages/deferred{query}&auto_commit=true&wait_us=0")
+        assert (status, found["count"]) == (200, 2)
+        assert (await call("GET", f"{place}/messages/deferred{query}&wait_us=900000000"))[0] == 400
+        assert (await call("PUT", place, {"max_topic_size": "1 GiB", "reset": []}))[0] == 204
+        assert (await call("PUT", place, {"name": "u", "message_expiry": None, "reset": ["message_expiry"]}))[0] == 204
+        topic = (await call("GET", "/streams/s/topics/u"))[1]
+        assert topic["max_topic_size"] == 1 << 30 and topic["options"]["message_expiry"]["explicit"] is False
+        status, refused = await call("PUT", "/streams/s/topics/u", {"message_expiry": 0})
+        assert (status, refused["id"]) == (400, 3) and "alters nothing" in refused["reason"]
+
+    with_http(tmp_path, work)
+
+
+def test_a_poll_that_waits_is_answered_when_the_server_stops(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy)
+        await call("POST", "/streams", {"name": "s"})
+        await call("POST", "/streams/s/topics", {"name": "t", "partitions_count": 1})
+        query = "?consumer_id=1&partition_id=0&kind=offset&value=0&count=1&min_count=1&max_bytes=1000&wait_us=500000000"
+        waiting = asyncio.ensure_future(call("GET", f"/streams/s/topics/t/messages/deferred{query}"))
+        (face,) = [other for other in iggy._others if isinstance(other, HttpFace) and not other._seed]
+        while not face._waits._open:  # noqa: ASYNC110  # a request under way has no event
+            await asyncio.sleep(0.005)
+        await iggy.stop()
+        status, found = await waiting
+        assert (status, found["count"]) == (200, 0)
+
+    with_http(tmp_path, work)

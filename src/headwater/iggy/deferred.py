@@ -50,17 +50,16 @@ class Wait:
 
 
 class Waits:
-    """The waits of one connection, by request number."""
+    """The waits of one connection, or of the HTTP interface, by request number; at most `most` at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_AT_ONCE) -> None:
         self._open: dict[int, Wait] = {}
+        self._most = most
 
     def begin(self, number: int) -> Wait:
         """Raises IggyError when there are too many."""
-        if len(self._open) >= MOST_AT_ONCE or number in self._open:
-            raise refusal(
-                "deferred_poll_capacity_exceeded", f"a connection has at most {MOST_AT_ONCE} waiting requests"
-            )
+        if len(self._open) >= self._most or number in self._open:
+            raise refusal("deferred_poll_capacity_exceeded", f"there are at most {self._most} waiting requests")
         wait = self._open[number] = Wait()
         return wait
 

@@ -11,6 +11,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from itertools import count
 from typing import Any, Final
 from urllib.parse import unquote
 from uuid import UUID
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headwater.errors import HeaderError, HeadwaterError, StorageError
 from headwater.iggy.clients import HTTP, Client
+from headwater.iggy.deferred import Waits, poll_deferred
 from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import Found, poll, poll_in_turns, send
 from headwater.iggy.service import Service
@@ -33,9 +35,11 @@ from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, seed_number
 from headwater.iggy_wire.http_json import field, identifier
-from headwater.iggy_wire.identifiers import Consumer
+from headwater.iggy_wire.identifiers import Consumer, Identifier
 from headwater.iggy_wire.options import SCOPES, of_json
+from headwater.iggy_wire.reply_codec import Context
 from headwater.iggy_wire.seed_codec import from_batches
+from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.net.http_server import HttpServer, serve
 from headwater.net.limits import DEFAULTS, IGGY_HTTP, Limits
 
@@ -44,6 +48,7 @@ logger = logging.getLogger(__name__)
 TOKEN_SECONDS: Final = 3600
 ACTIVE: Final = 1  # a user's status
 MAX_BODY: Final = 64 << 20
+MOST_WAITS: Final = 1024  # polls that wait for messages
 THREAD_BYTES: Final = 1 << 18  # size of a poll above which a thread encodes the JSON
 _STATUSES: Final = {
     "unauthenticated": 401,
@@ -53,6 +58,7 @@ _STATUSES: Final = {
     "personal_access_token_expired": 401,
     "user_inactive": 401,
     "unauthorized": 403,
+    "deferred_poll_capacity_exceeded": 503,  # for 0.12's client: it may ask again
     "io_error": 500,
     "cannot_append_message": 500,
 }
@@ -73,6 +79,8 @@ class HttpFace:
         self._service = service
         self._seed = seed
         self._tokens: dict[str, tuple[int, int]] = {}  # token -> (user id, µs at which it ends)
+        self._waits = Waits(MOST_WAITS)
+        self._numbers = count(1)
         self.server: HttpServer | None = None
         self.app = Starlette(routes=self._routes())
 
@@ -84,6 +92,7 @@ class HttpFace:
         return self.server.listener.port
 
     async def stop(self) -> None:
+        self._waits.cancel_all()
         if self.server is not None:
             await self.server.end()
             self.server = None
@@ -102,6 +111,7 @@ class HttpFace:
             ("GET", "/ping", self._ping),
             ("GET", "/stats", ask(lambda r, b: c.GetStats(), http_json.stats)),
             ("GET", "/cluster/metadata", ask(lambda r, b: c.GetClusterMetadata(), http_json.cluster)),
+            ("GET", "/metadata/changes", ask(lambda r, b: c.GetMetadataChanges(), asdict)),  # refused
             ("POST", "/snapshot", self._snapshot),
             ("GET", "/options/{scope}", ask(_describe_options, each(http_json.option))),
             ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(http_json.client))),
@@ -158,6 +168,8 @@ class HttpFace:
             ("DELETE", one + "/partitions/{partition}", do(_delete_segments)),
             ("POST", one + "/messages", self._send),
             ("GET", one + "/messages", self._poll),
+            ("GET", one + "/messages/deferred", self._poll_deferred),
+            ("POST", one + "/messages/deferred", self._poll_deferred),
             ("PUT", one + "/consumer-offsets", do(_store_offset)),
             ("GET", one + "/consumer-offsets", ask(_get_offset, _offset)),
             ("DELETE", one + "/consumer-offsets/{consumer}", do(_delete_offset)),
@@ -286,7 +298,7 @@ class HttpFace:
                 stored.set_result(None) if error is None else stored.set_exception(error)
 
         address = c.SendMessages(*_topic(request), where, len(parts))
-        sent = send(self._service, client, address, (batch, 0, len(batch)), checksums, done)
+        sent = send(self._service, client, address, (batch, 0, len(batch)), checksums, done, _incarnation(body))
         await stored
         if self._seed:
             return Response(status_code=201)
@@ -305,18 +317,38 @@ class HttpFace:
         return UUID(bytes=self._service.entropy(16), version=4).int.to_bytes(16, "little")
 
     async def _poll(self, request: Request) -> Response:
-        client, query = self._client(request), request.query_params
-        partition = query.get("partition_id")
-        command = c.PollMessages(
-            Consumer.single(identifier(query.get("consumer_id", "1")).value),
-            *_topic(request),
-            None if partition is None else _number(partition),
-            http_json.strategy(query.get("kind", "offset"), _number(query.get("value", "0"))),
-            _number(query.get("count", "10")),
-            query.get("auto_commit", "false") == "true",
+        client, command = self._client(request), _polling(request)
+        self._service.authorize(client, command)
+        return await self._shown(await poll_in_turns(poll(self._service, client, command)))
+
+    async def _poll_deferred(self, request: Request) -> Response:
+        """Poll as protocol 0.12 does: wait for messages, and answer with so many bytes at most. A POST where the poll
+        stores its offset, because a proxy may repeat a GET; a client that leaves is noticed when it is answered."""
+        client, query, plain = self._client(request), request.query_params, _polling(request)
+        client.era = Era.X
+        waiting = {name: _number(query.get(name, "0")) for name in ("wait_us", "request_timeout_us")}
+        command = c.PollDeferred(
+            plain.consumer,
+            plain.stream,
+            plain.topic,
+            plain.partition,
+            plain.strategy,
+            plain.count,
+            plain.auto_commit,
+            waiting["wait_us"],
+            _number(query.get("min_count", "1")),
+            _number(query.get("max_bytes", str(MAX_BODY))),
+            waiting["request_timeout_us"],
         )
         self._service.authorize(client, command)
-        found = await poll_in_turns(poll(self._service, client, command))
+        number = next(self._numbers)
+        wait = self._waits.begin(number)
+        try:
+            return await self._shown(await poll_deferred(self._service, client, command, wait))
+        finally:
+            self._waits.end(number)
+
+    async def _shown(self, found: Found) -> Response:
         if found.polled.size <= THREAD_BYTES:
             return self._polled(found)
         return await asyncio.to_thread(self._polled, found)
@@ -329,7 +361,8 @@ class HttpFace:
             raise refusal("cannot_read_message", str(error)) from error
         if self._seed:
             return JSONResponse(http_json.seed_messages(messages))
-        return JSONResponse(http_json.polled(messages, found.partition, found.polled.current_offset))
+        context = Context(found.incarnation, found.owner, self._service.operations)
+        return JSONResponse(http_json.polled(messages, found.partition, found.polled.current_offset, context))
 
 
 def _by_raw_path(app: ASGIApp) -> ASGIApp:
@@ -380,7 +413,44 @@ def _create_stream(request: Request, body: dict[str, Any]) -> Command:
 
 
 def _update_stream(request: Request, body: dict[str, Any]) -> Command:
+    if _is_patch(body):
+        return _patch(body, 2, _of(request, "stream"))
     return c.UpdateStream(_of(request, "stream"), field(body, "name", str), _options(body, 2))
+
+
+def _is_patch(body: dict[str, Any]) -> bool:
+    """Whether an update is in the form of 0.12: each option a field of its own, `reset` a list of names."""
+    return "reset" in body or not ("options" in body or body.keys() & {"name", "username", "status"})
+
+
+def _patch(body: dict[str, Any], scope: int, *which: Identifier) -> Command:
+    """The update of 0.12. What is null, and an expiry or a size of 0, is left as it is."""
+    reset = field(body, "reset", list, [])
+    given = {name: value for name, value in body.items() if name != "reset" and value is not None}
+    given = {name: value for name, value in given.items() if value or name not in ("message_expiry", "max_topic_size")}
+    texts = {name: field(given, name, str) for name in ("name", "username", "status") if name in given}
+    rest = of_json({name: value for name, value in given.items() if name not in texts}, scope)
+    block = TypedHeaders(texts).encode(HeaderForm.TYPED) if texts else b""
+    return c.UpdateResource((scope, which), [str(name) for name in reset], block + rest)
+
+
+def _incarnation(body: dict[str, Any]) -> int:
+    """Of the partition that a request of 0.12 means; 0 for any."""
+    number: int = field(field(body, "context", dict, {}) if body.get("context") else {}, "incarnation", int, 0)
+    return number
+
+
+def _polling(request: Request) -> c.PollMessages:
+    query = request.query_params
+    partition = query.get("partition_id")
+    return c.PollMessages(
+        Consumer.single(identifier(query.get("consumer_id", "1")).value),
+        *_topic(request),
+        None if partition is None else _number(partition),
+        http_json.strategy(query.get("kind", "offset"), _number(query.get("value", "0"))),
+        _number(query.get("count", "10")),
+        query.get("auto_commit", "false") == "true",
+    )
 
 
 def _options(body: dict[str, Any], scope: int) -> bytes:
@@ -395,11 +465,13 @@ def _settings(body: dict[str, Any]) -> bytes:
 
 
 def _create_topic(request: Request, body: dict[str, Any]) -> Command:
-    count, number = field(body, "partitions_count", int, 1), body.get("topic_id") or 0
-    return c.CreateTopic(_of(request, "stream"), field(body, "name", str), count, number, options=_settings(body))
+    partitions, number = field(body, "partitions_count", int, 1), body.get("topic_id") or 0
+    return c.CreateTopic(_of(request, "stream"), field(body, "name", str), partitions, number, options=_settings(body))
 
 
 def _update_topic(request: Request, body: dict[str, Any]) -> Command:
+    if _is_patch(body):
+        return _patch(body, 1, *_topic(request))
     return c.UpdateTopic(*_topic(request), field(body, "name", str), options=_settings(body))
 
 
@@ -414,7 +486,8 @@ def _delete_partitions(request: Request, body: dict[str, Any]) -> Command:
 def _store_offset(request: Request, body: dict[str, Any]) -> Command:
     consumer = body.get("consumer_id", 1)
     who = Consumer.single(consumer if isinstance(consumer, int) else identifier(str(consumer)).value)
-    return c.StoreOffset(who, *_topic(request), body.get("partition_id"), field(body, "offset", int))
+    partition, offset = body.get("partition_id"), field(body, "offset", int)
+    return c.StoreOffset(who, *_topic(request), partition, offset, incarnation=_incarnation(body))
 
 
 def _get_offset(request: Request, body: dict[str, Any]) -> Command:
@@ -431,8 +504,8 @@ def _delete_offset(request: Request, body: dict[str, Any]) -> Command:
 
 
 def _delete_segments(request: Request, body: dict[str, Any]) -> Command:
-    count = _number(request.query_params.get("segments_count", "0"))
-    return c.DeleteSegments(*_topic(request), _number(request.path_params["partition"]), count)
+    segments = _number(request.query_params.get("segments_count", "0"))
+    return c.DeleteSegments(*_topic(request), _number(request.path_params["partition"]), segments)
 
 
 def _offset(view: Any) -> dict[str, Any]:
@@ -456,6 +529,8 @@ def _create_user(request: Request, body: dict[str, Any]) -> Command:
 
 
 def _update_user(request: Request, body: dict[str, Any]) -> Command:
+    if _is_patch(body):
+        return _patch(body, 3, _of(request, "user"))
     status = {None: None, "active": 1, "inactive": 2, 1: 1, 2: 2}.get(body.get("status"))
     return c.UpdateUser(_of(request, "user"), body.get("username"), status, _options(body, 3))
 

@@ -23,8 +23,10 @@ from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier, Partitioning, PartitioningKind, PollingStrategy, StrategyKind
 from headwater.iggy_wire.layout import U32
 from headwater.iggy_wire.reply_codec import (
+    NO_CONTEXT,
     ClientView,
     ClusterView,
+    Context,
     GroupView,
     OptionView,
     StatsView,
@@ -144,8 +146,10 @@ def seed_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     ]
 
 
-def polled(messages: Sequence[Message], partition: int, current_offset: int) -> dict[str, Any]:
-    """The answer of today."""
+def polled(
+    messages: Sequence[Message], partition: int, current_offset: int, context: Context = NO_CONTEXT
+) -> dict[str, Any]:
+    """The answer of today; 0.12 reads its context, too."""
     found = []
     for message in messages:
         block = message.headers.encode(HeaderForm.TYPED) if message.headers else b""
@@ -162,7 +166,13 @@ def polled(messages: Sequence[Message], partition: int, current_offset: int) -> 
         shown: dict[str, Any] = {"header": header, "payload": base64.b64encode(message.payload).decode()}
         shown["user_headers"] = message.headers.to_json(HeaderForm.TYPED) if message.headers else None
         found.append(shown)
-    return {"partition_id": partition, "current_offset": current_offset, "count": len(found), "messages": found}
+    head = {"partition_id": partition, "current_offset": current_offset, "count": len(found)}
+    return {**head, "messages": found, "context": _context(context)}
+
+
+def _context(context: Context) -> dict[str, int]:
+    incarnation, owner, metadata = context.incarnation, context.owner, context.metadata
+    return {"incarnation": incarnation, "owner_generation": owner, "metadata_op": metadata}
 
 
 def stream(view: StreamView) -> dict[str, Any]:
@@ -198,19 +208,25 @@ def topic(view: TopicView) -> dict[str, Any]:
                 "current_offset": part.current_offset,
                 "size": part.size,
                 "messages_count": part.messages,
+                "context": _context(part.context),
+                "members": list(part.members),
+                "in_sync_members": list(part.in_sync),
             }
             for part in view.parts
         ],
-        "options": _options(view.options),
+        "options": _options(view.derived, explicit=False) | _options(view.options, explicit=True),
         "derived_options": {},
     }
 
 
-def _options(block: bytes) -> dict[str, Any]:
-    """The chosen options, each in the text form that a client can send."""
-    chosen = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
-    texts = {str(key): str(value.python).lower() for key, value in chosen.items()}
-    return {name: {"value": text, "explicit": True} for name, text in texts.items()}
+def _options(block: bytes, explicit: bool) -> dict[str, Any]:
+    """The options in a block, each in the text form that a client can send, with its kind (for 0.12)."""
+    options = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
+    shown = {}
+    for key, value in options.items():
+        text = value.python if value.kind is HeaderKind.STRING else str(value.python).lower()
+        shown[str(key)] = {"value": text, "kind": value.kind.json_name, "explicit": explicit}
+    return shown
 
 
 def group(view: GroupView) -> dict[str, Any]:

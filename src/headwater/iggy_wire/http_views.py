@@ -83,14 +83,18 @@ def topic(source: Source) -> TopicView:
         get(source, "size", default=0),
         get(source, "messages_count", default=0),
         _options(source),
+        _options(source, explicit=False),
         parts=each(_partition)(get(source, "partitions", list, [])),
     )
 
 
-def _options(source: Source) -> bytes:
-    """The chosen options, as texts, in wire form."""
-    chosen = {name: get(entry, "value", str) for name, entry in get(source, "options", dict, {}).items()}
-    return TypedHeaders(chosen).encode(HeaderForm.TYPED)
+def _options(source: Source, explicit: bool = True) -> bytes:
+    """The chosen options, or the others, as texts, in wire form."""
+    entries = get(source, "options", dict, {}).items()
+    found = {
+        name: get(entry, "value", str) for name, entry in entries if get(entry, "explicit", bool, True) is explicit
+    }
+    return TypedHeaders(found).encode(HeaderForm.TYPED)
 
 
 def _partition(source: Source) -> PartitionView:
