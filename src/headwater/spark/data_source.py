@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from headwater.spark.quiet_end import leave_quietly
+from headwater.spark_runtime.planner_template import offer
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -52,6 +53,7 @@ class LateDataSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         made: DataSourceStreamReader = self._source.stream_reader(schema)
+        offer()
         return made
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:

@@ -10,7 +10,7 @@ driver found it through `sys.path` and they use `PYTHONPATH`; and the start of e
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ from headwater.spark_runtime.cache import cache_directory, keep
 from headwater.spark_runtime.home import spark_home
 from headwater.spark_runtime.interpreter import worker_python
 from headwater.spark_runtime.java import java_home
+from headwater.spark_runtime.planner_launcher import DIRECTORY
+from headwater.spark_runtime.planner_template import directory_of_this_process, launcher_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +74,8 @@ def session(
     require_pyspark()
     local = master.startswith("local")
     prepare_environment(local=local)
+    if local:
+        share_planners(os.environ)
     from pyspark.sql import SparkSession
 
     from headwater.spark.progress_names import name_in_progress
@@ -123,6 +127,13 @@ def prepare_environment(*, local: bool) -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if home not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([home, *filter(None, paths)])
+
+
+def share_planners(environ: MutableMapping[str, str]) -> None:
+    """Have the planners of all queries but the first be forked (`headwater.spark_runtime.planner_template`)."""
+    python = launcher_python(Path(environ["PYSPARK_DRIVER_PYTHON"]), cache_directory(environ))
+    environ["PYSPARK_DRIVER_PYTHON"] = str(python)
+    environ[DIRECTORY] = str(directory_of_this_process())
 
 
 def settings(*, brief: bool, log_level: str, local: bool = True) -> dict[str, str]:
