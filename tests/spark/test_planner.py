@@ -53,6 +53,18 @@ def test_waiting_ends_soon_after_a_message_comes_and_else_after_a_moment(server:
     planner.close()
 
 
+def test_what_is_there_already_is_found_by_one_request(server: Server) -> None:
+    fill(server.url, "BUSY", ["busy.*"], numbered("busy", 3))
+    planner = planner_for(server.url, "BUSY")
+    end = planner.state().end
+    fill(server.url, "BUSY", ["busy.*"], numbered("busy", 2, 3))
+    before = planner.requests
+    state = planner.wait_beyond(end)
+    assert state is not None and state.end == end + 2
+    assert planner.requests == before + 1
+    planner.close()
+
+
 def test_an_idle_planner_asks_five_times_a_second_at_most(server: Server) -> None:
     fill(server.url, "IDLE", ["idle.*"], numbered("idle", 3))
     planner = planner_for(server.url, "IDLE")
