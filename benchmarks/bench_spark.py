@@ -3,6 +3,7 @@
     read        our source on the real nats-server against a data source that yields a row per nats-py message, into noop and
                 into Parquet; against our decoder without Spark; from our own broker and from its Iggy topics
     micro       the cost of a small micro-batch, against Spark's own rate source
+    small       a query over 1,000 rows, and the delay of rows at 1,000 events a second, beside Kafka's (`spark_small.py`)
     publish     the delay of a publisher on the stream while it is replayed: by us, and by batches of direct gets
     sink        our JetStream sink against one that awaits each publish with nats-py; into our broker, synced and
                 unsynced, with the option `stream`, and at least once
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import kafka_peer
 import row_costs
 import spark_contestants as work
+import spark_small
 from contestants import describe_machine, refuse_interpreted, start_headwater, start_nats_server
 
 import headwater
@@ -45,8 +47,9 @@ MESSAGES, SMOKE_MESSAGES = 500_000, 2_000
 REPETITIONS = 3
 SHARE = 10  # the row peers get a tenth of the messages
 BATCHES, SMOKE_BATCHES = 25, 2
+SMALL_QUERIES = 3
 SECONDS, SMOKE_SECONDS = 6.0, 0.5  # during which a publisher publishes while readers read
-PARTS = ("read", "micro", "publish", "sink", "costs")
+PARTS = ("read", "micro", "small", "publish", "sink", "costs")
 
 
 class Goal(NamedTuple):
@@ -71,6 +74,12 @@ GOALS = (
     Goal("from our broker against from nats-server", "our broker, map", "nats-server, map", 1),
     Goal("from Iggy against from nats-server", "Iggy, map", "nats-server, map", 1),
     Goal("a micro-batch against Spark's rate source", "micro-batch, ours", "micro-batch, rate source", 1.25, True),
+    Goal("1,000 rows from our broker against Kafka", "1,000 rows, our broker", "1,000 rows, Kafka", 1, True),
+    Goal("1,000 rows from nats-server against Kafka", "1,000 rows, nats-server", "1,000 rows, Kafka", 1, True),
+    Goal("delay p50, our broker against Kafka", "delay p50, our broker", "delay p50, Kafka", 1, True),
+    Goal("delay p99, our broker against Kafka", "delay p99, our broker", "delay p99, Kafka", 1, True),
+    Goal("delay p50, nats-server against Kafka", "delay p50, nats-server", "delay p50, Kafka", 1, True),
+    Goal("delay p99, nats-server against Kafka", "delay p99, nats-server", "delay p99, Kafka", 1, True),
     Goal(
         "publish p50 beside us against direct gets",
         "publish beside our replay",
@@ -157,6 +166,25 @@ def measure_micro_batches(bench: Bench) -> Iterator[tuple[str, float]]:
     yield "micro-batch, rate source", work.micro_batch_seconds(work.rate_micro_batches(bench.spark), bench.batches)
 
 
+def measure_small(bench: Bench) -> Iterator[tuple[str, float]]:
+    """Seconds of small queries, and of the delay of rows."""
+    peers = [
+        ("our broker", bench.broker),
+        ("nats-server", bench.nats),
+        *([("Kafka", bench.kafka)] if bench.kafka else []),
+    ]
+    queries, warm = (1, SMOKE_SECONDS) if bench.smoke else (SMALL_QUERIES, spark_small.WARM_SECONDS)
+    for name, address in peers:
+        times = [spark_small.available_now(bench.spark, address, kafka=name == "Kafka") for _ in range(queries)]
+        yield f"1,000 rows, {name}", statistics.median(times)
+    for name, address in peers:
+        found = spark_small.delays(bench.spark, address, warm, bench.seconds, kafka=name == "Kafka")
+        if not found:
+            raise SystemExit(f"no row came through {name}")
+        for part in (0.5, 0.99):
+            yield f"delay p{part * 100:.0f}, {name}", found[int(len(found) * part)]
+
+
 def measure_publishing(bench: Bench) -> Iterator[tuple[str, float]]:
     """Median seconds of a publish to a stream that is being read."""
     for name, way in (("publish beside our replay", "replay"), ("publish beside direct gets", "direct")):
@@ -208,6 +236,7 @@ def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figu
         ways: dict[str, Iterator[tuple[str, float]]] = {
             "read": measure_reads(bench, other_headers=number == warm and not bench.smoke),
             "micro": measure_micro_batches(bench),
+            "small": measure_small(bench),
             "publish": measure_publishing(bench),
             "sink": measure_sinks(bench if number >= warm else bench._replace(messages=bench.share), number),
         }
@@ -225,7 +254,7 @@ def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figu
 
 def report(figures: Figures, *, smoke: bool) -> None:
     for name, values in figures.items():
-        is_time = name.startswith(("micro-batch", "publish"))
+        is_time = name.startswith(("micro-batch", "publish", "1,000 rows", "delay"))
         scale, unit = (1000, "ms") if is_time else (0.001, "k rows/s")
         low, middle, high = (value * scale for value in (min(values), statistics.median(values), max(values)))
         print(f"{name:<42} {middle:9.2f} {unit}  ({low:.2f}-{high:.2f})")
@@ -296,7 +325,7 @@ def prepare(stack: ExitStack, parts: list[str], count: int, with_kafka: bool) ->
     config.write_text(f"jetstream {{ store_dir: {json.dumps(third)}, sync_interval: 2m }}\n")
     unsynced = stack.enter_context(start_headwater("-c", str(config)))
     theirs, ours, fast = (f"nats://127.0.0.1:{server.port}" for server in (nats, broker, unsynced))
-    if set(parts) - {"sink"}:
+    if set(parts) - {"sink", "small"}:
         work.fill(theirs, count)
     if {"read", "costs"} & set(parts):
         work.fill(ours, count)
@@ -306,6 +335,8 @@ def prepare(stack: ExitStack, parts: list[str], count: int, with_kafka: bool) ->
     stack.callback(spark.stop)
     spark.dataSource.register(RowSource)
     spark.dataSource.register(BuiltSource)
+    if "small" in parts:
+        spark_small.prepare(spark, [theirs, ours], kafka)
     if kafka and "read" in parts:
         kafka_peer.write(work.rows_to_write(spark, count, "bench"), kafka)
     return Bench(spark, theirs, ours, fast, (nats.pid, broker.pid), iggy, kafka, count, BATCHES, SECONDS)

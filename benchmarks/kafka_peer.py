@@ -8,6 +8,7 @@ The connector is for Spark 4.2, the newest one available; it works in Spark 4.3.
 
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import google_crc32c
 
 from headwater.spark_runtime.java import java_home
 from headwater.testing.ports import free_port
@@ -130,6 +133,43 @@ def frame(spark: "SparkSession", address: str) -> "DataFrame":
     return reader.option("includeHeaders", "true").option("startingOffsets", "earliest").load()
 
 
-def stream(spark: "SparkSession", address: str) -> "DataFrame":
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", address).option("subscribe", TOPIC)
-    return reader.option("includeHeaders", "true").option("startingOffsets", "earliest").load()
+def stream(spark: "SparkSession", address: str, topic: str = TOPIC, starting: str = "earliest") -> "DataFrame":
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", address).option("subscribe", topic)
+    return reader.option("includeHeaders", "true").option("startingOffsets", starting).load()
+
+
+def produce_request(topic: str, partition: int, payloads: list[bytes], milliseconds: int) -> bytes:
+    """A Produce request, version 3, of a batch of records in format 2, to be acknowledged by the leader."""
+    records = b"".join(_record(number, payload) for number, payload in enumerate(payloads))
+    body = (
+        struct.pack("!hiqqqhii", 0, len(payloads) - 1, milliseconds, milliseconds, -1, -1, -1, len(payloads)) + records
+    )
+    batch = struct.pack("!iBI", -1, 2, google_crc32c.value(body)) + body  # leader epoch, format, checksum
+    batch = struct.pack("!qi", 0, len(batch)) + batch
+    name = topic.encode()
+    target = struct.pack(f"!ih{len(name)}siii", 1, len(name), name, 1, partition, len(batch))
+    request = struct.pack("!hhihhhi", 0, 3, 1, -1, -1, 1, 30_000) + target + batch
+    return struct.pack("!i", len(request)) + request
+
+
+def _record(number: int, payload: bytes) -> bytes:
+    body = b"\0\0" + _varint(number) + _varint(-1) + _varint(len(payload)) + payload + b"\0"
+    return _varint(len(body)) + body
+
+
+def _varint(number: int) -> bytes:
+    """Zigzag, seven bits in a byte."""
+    left = number << 1 ^ number >> 63
+    made = bytearray()
+    while left > 127:
+        made.append(left & 127 | 128)
+        left >>= 7
+    return bytes([*made, left])
+
+
+def check_produced(response: bytes) -> None:
+    """End the benchmark when the one partition of a Produce response has an error."""
+    (length,) = struct.unpack_from("!h", response, 8)
+    (error,) = struct.unpack_from("!h", response, 10 + length + 8)
+    if error:
+        raise SystemExit(f"Kafka refused a batch with error {error}")

@@ -40,26 +40,30 @@ MICRO_ROWS = 100  # per micro-batch whose overhead is measured
 WARM_BATCHES = 10  # not counted; never more than the counted ones
 
 
-def fill(url: str, count: int) -> None:
+def connect(url: str) -> BlockingClient:
+    return BlockingClient.connect(ClientOptions(servers=[url]))
+
+
+def fill(url: str, count: int, stream: str = STREAM, prefix: str = "bench") -> None:
     """A file-stored stream of `count` messages, each with two headers."""
-    client = BlockingClient.connect(ClientOptions(servers=[url]))
-    config = {"name": STREAM, "subjects": ["bench.>"], "storage": "file", "allow_direct": True}
-    client.api(f"STREAM.CREATE.{STREAM}", config)
+    client = connect(url)
+    config = {"name": stream, "subjects": [f"{prefix}.>"], "storage": "file", "allow_direct": True}
+    client.api(f"STREAM.CREATE.{stream}", config)
     host, port = url.removeprefix("nats://").split(":")
     with socket.create_connection((host, int(port))) as publisher:
         publisher.recv(4096)
         publisher.sendall(b'CONNECT {"verbose":false,"headers":true}\r\n')
         for start in range(0, count, WINDOW):
             end = min(start + WINDOW, count)
-            publisher.sendall(b"".join(publication(number) for number in range(start, end)))
-            while stream_state(client, STREAM).end <= end:
+            publisher.sendall(b"".join(publication(number, prefix) for number in range(start, end)))
+            while stream_state(client, stream).end <= end:
                 time.sleep(0.001)
     client.close()
 
 
-def publication(number: int) -> bytes:
+def publication(number: int, prefix: str) -> bytes:
     block = b"NATS/1.0\r\nNats-Msg-Id: %d\r\nce-type: dev.headwater.bench\r\n\r\n" % number
-    head = b"HPUB bench.%d %d %d\r\n" % (number % SUBJECTS, len(block), len(block) + len(PAYLOAD))
+    head = b"HPUB %b.%d %d %d\r\n" % (prefix.encode(), number % SUBJECTS, len(block), len(block) + len(PAYLOAD))
     return head + block + PAYLOAD + b"\r\n"
 
 
@@ -122,8 +126,8 @@ def available_now(source: "DataFrame") -> None:
 
 
 def our_stream(spark: "SparkSession", url: str, **options: object) -> "DataFrame":
-    reader = spark.readStream.format("nats").option("servers", url).option("stream", STREAM)
-    for name, value in {"startingOffsets": "earliest", **options}.items():
+    reader = spark.readStream.format("nats").option("servers", url)
+    for name, value in {"stream": STREAM, "startingOffsets": "earliest", **options}.items():
         reader = reader.option(name, str(value))
     return reader.load()
 
