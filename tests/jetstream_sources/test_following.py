@@ -128,6 +128,10 @@ def test_the_next_delivery_is_recognised_in_either_form() -> None:
         assert following.goes_on(reply % (8, 2))
 
 
+def not_expected(*message: bytes) -> None:
+    raise AssertionError(message)
+
+
 @pytest.mark.parametrize("block", [b"", b"NATS/1.0\r\nA: 1\r\n\r\n"])
 def test_the_intake_of_a_source_stamps_what_it_stores(block: bytes) -> None:
     stored: list[tuple[bytes, bytes, bytes, int, int]] = []
@@ -138,7 +142,7 @@ def test_the_intake_of_a_source_stamps_what_it_stores(block: bytes) -> None:
 
     following, progress = Following("c", 0), Progress(None)
     marks = b"Nats-Stream-Source: O ", b" > > ", b" id"
-    intake = Intake(following, progress, copy, marks, lambda subject: b"moved." + subject, lambda: 7.5)
+    intake = Intake(following, progress, copy, marks, lambda subject: b"moved." + subject, lambda: 7.5, not_expected)
     following.learn(b"$JS.ACK.O.c.1.1.1.99.0")
     assert intake.take(b"inbox", b"$JS.ACK.O.c.1.3.1.99.0@o.eu", block, b"x")
     [(subject, kept, payload, timestamp, sequence)] = stored
@@ -147,14 +151,34 @@ def test_the_intake_of_a_source_stamps_what_it_stores(block: bytes) -> None:
     assert stamp is not None
     assert (stamp[1].sequence, stamp[1].identity, b" o.eu " in kept) == (3, "id", True)
     assert (b"A: 1\r\n" in kept) == bool(block)
-    assert (intake.heard, progress.taken, following.taken) == (7.5, 3, 3)
+    assert (intake.taken, intake.heard, progress.taken, following.taken) == (1, 7.5, 3, 3)
 
 
 def test_the_intake_leaves_alone_what_a_stream_has_to_look_at() -> None:
     following, progress = Following("c", 0), Progress(None)
     following.learn(b"$JS.ACK.O.c.1.1.1.99.0")
-    full = Intake(following, progress, lambda *message: 0, None, None, lambda: 1.0)
-    assert not full.take(b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"", b"x")
-    some = Intake(following, progress, lambda *message: 1, None, None, lambda: 1.0)
-    assert not some.take(b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n", b"x")
-    assert (following.taken, progress.taken, some.heard) == (0, 0, 0.0)
+    left: list[tuple[bytes, ...]] = []
+    full = Intake(
+        following, progress, lambda *message: 0, None, None, lambda: 1.0, lambda *message: left.append(message)
+    )
+    plain = b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"", b"x"
+    full.receive(*plain)
+    some = Intake(
+        following, progress, lambda *message: 1, None, None, lambda: 1.0, lambda *message: left.append(message)
+    )
+    with_id = b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n", b"x"
+    some.receive(*with_id)
+    assert left == [plain, with_id]
+    assert (following.taken, progress.taken, some.taken, some.heard) == (0, 0, 0, 0.0)
+
+
+def test_of_many_messages_the_intake_notes_the_time_of_the_first_of_some_and_of_the_last() -> None:
+    following, times = Following("c", 0), iter(range(1, 100))
+    following.learn(b"$JS.ACK.O.c.1.1.1.99.0")
+    intake = Intake(following, Progress(None), lambda *message: 1, None, None, lambda: float(next(times)), not_expected)
+    heard = []
+    for number in range(1, 101):
+        intake.receive(b"o", b"$JS.ACK.O.c.1.%d.%d.99.%d" % (number, number, 100 - number), b"", b"x")
+        heard.append(intake.heard)
+    assert heard == [1.0] * 64 + [2.0] * 35 + [3.0]
+    assert intake.taken == 100

@@ -81,6 +81,16 @@ def test_a_batch_is_over_when_nothing_comes() -> None:
     assert refused.value.err_code == 10208
 
 
+def test_a_message_that_goes_on_keeps_its_batch_from_the_next_look_on() -> None:
+    batches = FastBatches()
+    batch = batches.find(first(), 0)
+    batch.append(b"p.b.9.fail.2.1.$FI", 2)
+    batches.drop_expired(TIMEOUT)
+    assert (len(batches), batches.next_end()) == (1, 2 * TIMEOUT)
+    batches.drop_expired(2 * TIMEOUT)
+    assert len(batches) == 0
+
+
 def test_there_are_so_many_batches_and_no_more() -> None:
     batches = FastBatches()
     for number in range(MOST_OPEN):
@@ -141,8 +151,7 @@ def test_a_message_that_goes_on_counts_as_one_that_was_taken() -> None:
     batch.sequence = 1
     batch.note_stored(40)
     assert batch.is_next(b"p.b.9.fail.2.1.$FI")
-    batch.append(b"p.b.9.fail.2.1.$FI", 41, 7)
-    seen = batch.sequence, batch.first, batch.stored, batch.last_reply, batch.ends_ns
-    assert seen == (2, 40, 41, b"p.b.9.fail.2.1.$FI", TIMEOUT + 7)
+    batch.append(b"p.b.9.fail.2.1.$FI", 41)
+    assert (batch.sequence, batch.first, batch.stored, batch.last_reply) == (2, 40, 41, b"p.b.9.fail.2.1.$FI")
     open_batches.forget(batch)
     assert not batch.is_next(b"p.b.9.fail.3.1.$FI")

@@ -13,6 +13,8 @@ from headwater.wire.memory import (
     find_byte,
     has_empty_token,
     hash_slice,
+    joined,
+    part_of,
     slice_bytes,
     unset_array,
 )
@@ -34,9 +36,14 @@ def test_find_byte_finds_what_bytearray_find_finds(where: tuple[bytearray, int, 
 @given(ranges(), st.binary(max_size=5))
 def test_equals_and_slice_bytes_agree_with_slicing(where: tuple[bytearray, int, int], other: bytes) -> None:
     data, start, end = where
-    assert slice_bytes(data, start, end) == bytes(data[start:end])
+    assert slice_bytes(data, start, end) == part_of(bytes(data), start, end) == bytes(data[start:end])
     assert equals(data, start, end, bytes(data[start:end]))
     assert equals(data, start, end, other) == (data[start:end] == other)
+
+
+@given(st.lists(st.binary(max_size=20), min_size=5, max_size=5))
+def test_five_pieces_are_joined_in_order(pieces: list[bytes]) -> None:
+    assert joined(*pieces) == b"".join(pieces)
 
 
 @given(ranges())

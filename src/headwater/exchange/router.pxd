@@ -128,6 +128,16 @@ cdef class Router:
         list[bytes] elsewhere,
         bint over_route,
     ) except? -1
+    cpdef int call_one(
+        self,
+        Subscription subscription,
+        Outlet publisher,
+        bint over_route,
+        bytes subject,
+        bytes reply,
+        bytes header_block,
+        bytes payload,
+    ) except? -1
     cdef bint _deliver_to(
         self,
         Subscription subscription,

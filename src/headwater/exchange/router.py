@@ -386,6 +386,16 @@ class Router:
         """
         if message.trace is not None:
             return self._route_traced(publisher, match, own_subject, message, elsewhere, over_route)
+        if match.lone is not None:
+            return self.call_one(
+                match.lone,
+                publisher,
+                over_route,
+                message.subject_bytes(),
+                message.reply_bytes(),
+                slice_bytes(message.buffer, message.headers, message.payload),
+                slice_bytes(message.buffer, message.payload, message.end),
+            )
         deliveries: cython.int = 0
         subscription: Subscription
         called: list[Subscription] | None = None  # made only if a stream or the API is among the subscribers
@@ -433,15 +443,12 @@ class Router:
                 if position == len(members):
                     position = 0
         if called is not None:
-            deliveries -= self._call(
-                publisher,
-                over_route,
-                called,
-                message.subject_bytes(),
-                message.reply_bytes(),
-                slice_bytes(message.buffer, message.headers, message.payload),
-                slice_bytes(message.buffer, message.payload, message.end),
-            )
+            subject: bytes = message.subject_bytes()
+            reply: bytes = message.reply_bytes()
+            headers: bytes = slice_bytes(message.buffer, message.headers, message.payload)
+            payload: bytes = slice_bytes(message.buffer, message.payload, message.end)
+            for subscription in called:
+                deliveries -= 1 - self.call_one(subscription, publisher, over_route, subject, reply, headers, payload)
         return deliveries
 
     def route_under(
@@ -596,29 +603,29 @@ class Router:
             self.flusher.mark(outlet)
         return True
 
-    def _call(
+    def call_one(
         self,
+        subscription: Subscription,
         publisher: Outlet | None,
-        over_route: bool,
-        called: list[Subscription],
+        over_route: cython.bint,
         subject: bytes,
         reply: bytes,
         header_block: bytes,
         payload: bytes,
-    ) -> int:
-        """Call the callbacks; returns the number of those whose message reached no receiver."""
-        missed = 0
-        for subscription in called:
-            if subscription.closed or subscription.callback is None:
-                continue
-            self.publisher, self.over_route = publisher, over_route  # each time: a callback may publish
-            try:
-                if subscription.callback(subject, reply, header_block, payload) is False:
-                    missed += 1
-            except Exception:
-                logger.exception("internal_subscription_failed subject=%r", subscription.subject)
+    ) -> cython.int:
+        """Call one of the broker's own subscriptions; returns 0 if the message reached no receiver, else 1."""
+        callback = subscription.callback
+        if subscription.closed or callback is None:
+            return 1
+        deliveries: cython.int = 1
+        self.publisher, self.over_route = publisher, over_route  # each time: a callback may publish
+        try:
+            if callback(subject, reply, header_block, payload) is False:
+                deliveries = 0
+        except Exception:
+            logger.exception("internal_subscription_failed subject=%r", subscription.subject)
         self.publisher, self.over_route = None, False
-        return missed
+        return deliveries
 
     # ── traced messages ──
 
@@ -640,18 +647,6 @@ class Router:
     ) -> bool:
         """Deliver the message to this subscription of a client; False if the client may not receive it."""
         return self._deliver_to(subscription, publisher, own_subject, message)
-
-    def call(
-        self,
-        subscription: Subscription,
-        publisher: Outlet | None,
-        over_route: bool,
-        message: tuple[bytes, bytes, bytes, bytes],
-    ) -> bool:
-        """Call one of the broker's own subscriptions with subject, reply, header block and payload; False if the
-        message reached no receiver.
-        """
-        return self._call(publisher, over_route, [subscription], *message) == 0
 
     # ── output ──
 

@@ -5,6 +5,10 @@ from headwater.wire.memory cimport OutputBuffer
 from headwater.wire.message_view cimport MessageView
 
 
+cdef bytes _HEAD
+cdef int _DOTS_BEHIND
+
+
 @cython.final
 cdef class AddressedMessage:
     cdef MessageView _view

@@ -17,35 +17,34 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Match, Outlet
-    from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
 else:
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Match, Outlet
-    from headwater.wire.memory import OutputBuffer, slice_bytes
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
     from headwater.wire.message_view import MessageView
 
-_HEAD = b"$JS.ACK."
-_DOTS: cython.int = 8  # least number in an ack subject
+_HEAD: bytes = b"$JS.ACK."
+_DOTS_BEHIND: cython.int = 6  # least number of dots behind these two
 
 
 def is_ack_subject(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
     """Whether `buffer[start:end]` is an ack subject."""
-    return end > start + 8 and slice_bytes(buffer, start, start + 8) == _HEAD
+    return end > start + 8 and equals(buffer, start, start + 8, _HEAD)
 
 
 def find_shown(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Position in the reply `buffer[start:end]` of the `@` before the shown subject; -1 if there is none."""
-    dots: cython.int = 0
-    at: cython.Py_ssize_t
+    at: cython.Py_ssize_t = start + len(_HEAD)
+    _dot: cython.int
     if not is_ack_subject(buffer, start, end):
         return -1
-    for at in range(start, end - 1):
-        if buffer[at] == 46:
-            dots += 1
-        elif buffer[at] == 64 and dots >= _DOTS:
-            return at
-    return -1
+    for _dot in range(_DOTS_BEHIND):
+        at = find_byte(buffer, 46, at, end) + 1
+        if at == 0:
+            return -1
+    return find_byte(buffer, 64, at, end - 1) if at < end else -1
 
 
 class AddressedMessage:
@@ -101,13 +100,22 @@ def _route_shown(
     inbox: bytes = message.subject_bytes()
     shown: bytes = slice_bytes(buffer, at + 1, message.reply_end)
     reply: bytes = slice_bytes(buffer, message.reply, at)
+    deliveries: cython.int
+    if match.lone is not None and message.trace is None:
+        headers: bytes = slice_bytes(buffer, message.headers, message.payload)
+        payload: bytes = slice_bytes(buffer, message.payload, message.end)
+        before: bytes = router.inbox
+        router.inbox = inbox
+        deliveries = router.call_one(match.lone, None, over_route, shown, reply, headers, payload)
+        router.inbox = before
+        return deliveries
     subject_end: cython.Py_ssize_t = message.subject_end
     tail: cython.Py_ssize_t = message.tail
     message.subject_end = message.subject + len(shown)  # fits before `reply`: the inbox was there too
     message.tail = message.reply = message.reply_end - len(reply)
     buffer[message.subject : message.subject_end] = shown
     buffer[message.reply : message.reply_end] = reply
-    deliveries: cython.int = router.route_under_here(inbox, match, message, None, over_route)
+    deliveries = router.route_under_here(inbox, match, message, None, over_route)
     message.subject_end = subject_end  # for the next message with the same line
     message.tail = message.reply = tail
     return deliveries

@@ -45,6 +45,7 @@ cdef class Match:
     cdef readonly list groups
     cdef readonly Py_ssize_t generation
     cdef readonly bint separate
+    cdef readonly Subscription lone
     cdef readonly list queues
     cdef list _firsts
     cdef dict _longer
@@ -55,6 +56,7 @@ cdef class Match:
     cpdef Match serving(self, list[bytes] queues, bint plain)
     cdef Match extend(self, Node node)
     cdef bint _is_separate(self) except? -1
+    cdef Subscription _only_callback(self)
 
 
 @cython.final

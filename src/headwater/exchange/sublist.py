@@ -154,7 +154,7 @@ class Match:
     """The receivers of a message: all of `plain`, and one of each list in `groups`.
 
     `separate`: no client has two of these subscriptions, and none is of a queue group or has a callback. A run of
-    messages may then be written to one receiver after another.
+    messages may then be written to one receiver after another. `lone`: the only receiver, if it has a callback.
     """
 
     def __init__(
@@ -169,6 +169,7 @@ class Match:
         self.queues: list[bytes] = _NO_QUEUES if queues is None else queues  # the group of each list in `groups`
         self.generation = generation
         self.separate = self._is_separate()
+        self.lone = self._only_callback()
         self._firsts: list[Subscription] | None = None
         self._longer: dict[Node, Match] | None = None  # cache: this Match plus one node
         self._serving: dict[bytes, Match] | None = None  # cache of `serving`
@@ -182,6 +183,12 @@ class Match:
             return subscription.outlet is not None
         outlets = {subscription.outlet for subscription in self.plain}
         return None not in outlets and len(outlets) == len(self.plain)
+
+    def _only_callback(self) -> Subscription | None:
+        if self.groups or len(self.plain) != 1:
+            return None
+        subscription: Subscription = self.plain[0]
+        return subscription if subscription.callback is not None else None
 
     def firsts(self) -> list[Subscription]:
         """The first subscription of each client in `plain`."""

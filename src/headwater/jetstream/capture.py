@@ -13,14 +13,14 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.group_commit.committer import Committer
     from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
-    from cython.cimports.headwater.jetstream_state.items import Item
+    from cython.cimports.headwater.jetstream_state.items import Item, unacknowledged
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
     from headwater.group_commit.committer import Committer
     from headwater.jetstream_state.fast_batch import FastBatch
-    from headwater.jetstream_state.items import Item
+    from headwater.jetstream_state.items import Item, unacknowledged
     from headwater.jetstream_state.publish_checks import lone_message_id
     from headwater.streams.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
@@ -147,7 +147,7 @@ class Capture:
         sequence: cython.Py_ssize_t = self._stage_unchanged(committer, subject, header_block, payload, self._clock_ns())
         if sequence == 0:
             return False
-        batch.append(reply, sequence, self._ticks_ns())
+        batch.append(reply, sequence)
         return True
 
     def copy(
@@ -181,7 +181,7 @@ class Capture:
         except StorageError:
             return 0
         self.last_message_id = b""
-        committer.add(Item(b"", b"", subject, offset + 1, size, b"", None, None), size)
+        committer.add(unacknowledged(subject, offset + 1, size), size)
         return offset + 1
 
     def _expected_answer(self, subject: bytes) -> Answer | None:

@@ -18,6 +18,7 @@ from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_state.atomic_batch import BatchSoFar, is_supported
 from headwater.jetstream_state.fast_batch import (
     COMMIT_WITHOUT,
+    LOOK,
     PING,
     FastBatch,
     FastBatches,
@@ -278,9 +279,9 @@ class FastPublish:
         self._answers.confirm(reply, text, None)
 
     def _set_timer(self) -> None:
-        """Set the timer for the next batch to expire; messages that arrive meanwhile do not reset it."""
+        """Set the timer for the next look at the open batches."""
         if self._timer is None and (ends := self._open.next_end()):
-            delay = max(0, ends - self._ticks_ns()) / SECOND
+            delay = min(LOOK, max(0, ends - self._ticks_ns())) / SECOND
             self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
 
     def _on_timer(self) -> None:

@@ -213,19 +213,20 @@ class Copier:
         identity = self._progress.identity = answered.identity or self._progress.identity
         marks = None if asking.is_mirror else self._rewriting.marks(identity)
         moved = self._rewriting.subject if self._rewriting.moves else None
-        intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, self._next.now)
+        now, others = self._next.now, self._on_message
+        intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, now, others)
         self._followed = following, intake
         self._error, self._lag = None, answered.pending
         self._next.later(LOOK, self._look)
-        self._subscriptions.append(self._router.subscribe_internal(answered.deliver_subject.encode(), self._on_message))
+        self._subscriptions.append(self._router.subscribe_internal(answered.deliver_subject.encode(), intake.receive))
 
     def _note_intake(self) -> None:
         """What the intake has taken since the last time is a sign of life, and tells how far behind the copy is."""
         if self._followed is not None:
             following, intake = self._followed
-            if intake.heard:
+            if intake.taken:
                 self._patience.note_life(intake.heard)
-                self._lag, intake.heard = following.pending, 0.0
+                self._lag, intake.taken = following.pending, 0
 
     def _look(self) -> None:
         """Check whether the origin has fallen silent."""
@@ -239,11 +240,10 @@ class Copier:
     # ── following ──
 
     def _on_message(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """A message that the intake leaves to us."""
         if self._followed is None:
             return
-        following, intake = self._followed
-        if intake.take(subject, reply, header_block, payload):
-            return
+        following, _ = self._followed
         self._note_intake()
         self._patience.note_life(self._next.now())
         if header_block.startswith(CONTROL) and not payload:

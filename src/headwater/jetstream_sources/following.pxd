@@ -4,8 +4,7 @@ from headwater.jetstream_sources.progress cimport Progress
 
 cdef unsigned char _AT
 cdef bytes _NATS
-cdef bytes _VERSION
-cdef bytes _END
+cdef int CLOCK_STEP
 
 @cython.final
 cdef class Following:
@@ -15,6 +14,7 @@ cdef class Following:
     cdef readonly long long timestamp_ns
     cdef readonly long long pending
     cdef readonly bytes shown
+    cdef readonly bytes digits
     cdef long long _consumer_sequence
     cdef bytes _consumer
     cdef bytes _head
@@ -28,8 +28,14 @@ cdef class Intake:
     cdef Following _following
     cdef Progress _progress
     cdef object _copy
-    cdef tuple _marks
+    cdef bint _is_mirror
+    cdef bytes _first
+    cdef bytes _before
+    cdef bytes _between
+    cdef bytes _end
     cdef object _moved
     cdef object _now
-    cdef public double heard
+    cdef object _others
+    cdef public Py_ssize_t taken
+    cdef readonly double heard
     cpdef bint take(self, bytes subject, bytes reply, bytes header_block, bytes payload) except -1

@@ -19,9 +19,11 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.jetstream_sources.progress import Progress
     from cython.cimports.headwater.jetstream_state.ack_subject import DOT, number
+    from cython.cimports.headwater.wire.memory import joined, part_of
 else:
     from headwater.jetstream_sources.progress import Progress
     from headwater.jetstream_state.ack_subject import DOT, number
+    from headwater.wire.memory import joined, part_of
 
 from collections.abc import Callable
 
@@ -29,8 +31,7 @@ from headwater.model.header_block import lookup
 
 CONTROL = b"NATS/1.0 100"
 _NATS: bytes = b"\r\nNats-"  # what a stream may have to look at
-_VERSION: bytes = b"NATS/1.0\r\n"
-_END: bytes = b"\r\n\r\n"
+CLOCK_STEP: cython.int = 64
 _AT: cython.uchar = 64  # @
 Verdict = Literal["take", "pass", "lost"]
 
@@ -69,13 +70,13 @@ def read_delivery(reply: bytes) -> Delivery | None:
 
 class Following:
     """The position in the deliveries of one consumer. `taken`: stream sequence of the last message copied, `delivered`:
-    its consumer sequence. `sequence` (the origin's), `timestamp_ns`, `pending`, `shown`: see `goes_on`."""
+    its consumer sequence. `sequence` (the origin's), its `digits`, `timestamp_ns`, `pending`, `shown`: see `goes_on`."""
 
     def __init__(self, consumer: str, taken: int) -> None:
         self.taken = taken
         self.delivered = 0
         self.sequence = self.timestamp_ns = self.pending = 0
-        self.shown = b""
+        self.shown = self.digits = b""
         self._consumer_sequence = 0
         self._consumer = consumer.encode()
         self._head = b""
@@ -89,30 +90,31 @@ class Following:
     def goes_on(self, reply: bytes) -> cython.bint:
         """Whether a delivery is the next one, to be taken. Its numbers are here then, until the next call; `took` counts
         it."""
-        end: cython.Py_ssize_t = len(self._head)
-        if end == 0 or not reply.startswith(self._head):
+        end: cython.Py_ssize_t = len(reply)
+        self._at = len(self._head)
+        if self._at == 0 or not reply.startswith(self._head):
             return False
-        self._at = end
-        while end < len(reply) and reply[end] != _AT:
-            end += 1
         times: cython.longlong = self._next_number(reply, end)
+        start: cython.Py_ssize_t = self._at
         sequence: cython.longlong = self._next_number(reply, end)
+        stop: cython.Py_ssize_t = self._at - 1
         count: cython.longlong = self._next_number(reply, end)
         timestamp: cython.longlong = self._next_number(reply, end)
         pending: cython.longlong = self._next_number(reply, end)
         if times != 1 or sequence <= self.taken or count != self.delivered + 1 or timestamp < 0 or pending < 0:
             return False
         self.sequence, self._consumer_sequence, self.timestamp_ns, self.pending = sequence, count, timestamp, pending
-        self.shown = reply[end + 1 :]
+        self.digits = part_of(reply, start, stop)
+        self.shown = b"" if self._at >= end else reply[self._at :].partition(b"@")[2]
         return True
 
     def _next_number(self, reply: bytes, end: cython.Py_ssize_t) -> cython.longlong:
-        """The number that the next token before `end` is; -1 for another token, or none."""
+        """The number that the next token is; -1 for another token, or none."""
         start: cython.Py_ssize_t = self._at
         stop: cython.Py_ssize_t = start
-        while stop < end and reply[stop] != DOT:
+        while stop < end and reply[stop] != DOT and reply[stop] != _AT:
             stop += 1
-        self._at = stop + 1
+        self._at = stop if stop < end and reply[stop] == _AT else stop + 1  # what is behind an @ is no token
         return number(reply, start, stop)
 
     def took(self) -> cython.int:
@@ -147,7 +149,10 @@ class Following:
 class Intake:
     """Stores the messages that simply continue a consumer's deliveries and whose headers demand nothing. `copy`:
     `Capture.copy` of the stream. `marks`: see `stamp.marks`; None for a mirror. `moved(subject)`: where a message goes;
-    None without transforms. `heard`: when the last one came, in seconds of `now`, 0 for none."""
+    None without transforms. `others` gets every message that is not stored here.
+
+    `taken`: how many were stored since the owner has set it to 0; `heard`: when the last one came, in seconds of `now`,
+    which is read for every CLOCK_STEPth of many that come one after another."""
 
     def __init__(
         self,
@@ -157,14 +162,26 @@ class Intake:
         marks: tuple[bytes, bytes, bytes] | None,
         moved: Callable[[bytes], bytes] | None,
         now: Callable[[], float],
+        others: Callable[[bytes, bytes, bytes, bytes], None],
     ) -> None:
         self._following = following
         self._progress = progress
         self._copy = copy
-        self._marks = marks
+        self._is_mirror = marks is None
+        before, self._between, behind = marks or (b"", b"", b"")
+        self._first = b"NATS/1.0\r\n" + before  # of the header block, if the message has none itself
+        self._before = before
+        self._end = behind + b"\r\n\r\n"
         self._moved = moved
         self._now = now
+        self._others = others
+        self.taken = 0
         self.heard = 0.0
+
+    def receive(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """The callback of the deliver subject."""
+        if not self.take(subject, reply, header_block, payload):
+            self._others(subject, reply, header_block, payload)
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> cython.bint:
         """False for a message that is to be looked at; then nothing has happened."""
@@ -174,14 +191,15 @@ class Intake:
             return False
         shown: bytes = following.shown or subject
         stored: cython.longlong
-        marks: tuple[bytes, bytes, bytes] | None = self._marks
-        if marks is None:
+        if self._is_mirror:
             if self._moved is not None:
                 shown = self._moved(shown)
             stored = self._copy(shown, block, payload, following.timestamp_ns, following.sequence)
         else:
-            head: bytes = header_block.removesuffix(b"\r\n") if header_block else _VERSION
-            block = b"".join((head, marks[0], b"%d" % following.sequence, marks[1], shown, marks[2], _END))
+            head: bytes = self._first
+            if header_block:
+                head = header_block.removesuffix(b"\r\n") + self._before
+            block = joined(head, following.digits, self._between, shown, self._end)
             if self._moved is not None:
                 shown = self._moved(shown)
             stored = self._copy(shown, block, payload, 0, 0)
@@ -189,5 +207,7 @@ class Intake:
             return False
         following.took()
         self._progress.note(stored, following.sequence)
-        self.heard = self._now()
+        if self.taken % CLOCK_STEP == 0 or following.pending == 0:
+            self.heard = self._now()
+        self.taken += 1
         return True

@@ -71,4 +71,7 @@ def number(subject: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> 
             return -1
         number = number * 10 + digit
         start += 1
-    return -1 if number > 0x7FFFFFFFFFFFFFFF else cython.cast(cython.longlong, number)
+    if cython.compiled:
+        read: cython.longlong = cython.cast(cython.longlong, number)
+        return read if read >= 0 else -1  # 19 digits fit 64 bits, so one above 63 bits is negative here
+    return number if number <= 0x7FFFFFFFFFFFFFFF else -1

@@ -1,6 +1,5 @@
 cimport cython
 
-cdef long long _TIMEOUT
 cdef bytes _APPENDED
 
 @cython.final
@@ -15,8 +14,9 @@ cdef class FastBatch:
     cdef public long long stored
     cdef public bint committed
     cdef public long long ends_ns
+    cdef public bint heard
     cdef public bytes last_reply
     cdef long long _most
     cdef readonly long long flow
     cpdef bint is_next(self, bytes reply) except -1
-    cpdef int append(self, bytes reply, long long stream_sequence, long long now) except? -1
+    cpdef int append(self, bytes reply, long long stream_sequence) except? -1

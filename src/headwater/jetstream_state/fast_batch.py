@@ -35,12 +35,12 @@ LENT = b"_R_."  # the reply subjects that an import puts in place of a publisher
 MOST_UNANSWERED = 500  # messages
 MOST_OPEN = 1000  # batches of a stream
 TIMEOUT = 10 * SECOND  # without a message of the batch
+LOOK = SECOND  # between two looks at the batches
 _DEFAULT_FLOW = 10
 _MOST_FLOW = 65_535
 _LONGEST_ID = 64
 _PARTS = 7
 
-_TIMEOUT: cython.longlong = TIMEOUT
 _APPENDED: bytes = b".1.$FI"  # operation 1, APPEND
 
 START, APPEND, COMMIT, COMMIT_WITHOUT, PING = range(5)
@@ -102,7 +102,7 @@ class FastBatch:
     """One batch. `sequence`: of the last message received. `answered`: the sequence of the last flow answer. `stored`:
     the stream sequence of its last stored message, durable or not, 0 for none; `first`: that of the first one.
     `committed`: later messages are ignored. `last_reply`: of the last message. `head`: the reply subjects of its messages
-    up to their numbers. `over`: it was forgotten."""
+    up to their numbers. `over`: it was forgotten. `heard`: a message was appended since `ends_ns` was set."""
 
     def __init__(self, batch_id: bytes, *, gap_ok: bool, most: int, flow: int, head: bytes = b"") -> None:
         self.batch_id = batch_id
@@ -114,6 +114,7 @@ class FastBatch:
         self.first = self.stored = 0
         self.committed = False
         self.ends_ns = 0
+        self.heard = False
         self.last_reply = b""
         self._most = most
         self.flow = flow
@@ -128,11 +129,12 @@ class FastBatch:
         sequence: cython.longlong = number(reply, start, len(reply) - len(_APPENDED))
         return sequence == self.sequence + 1 and sequence < self.answered + self.flow
 
-    def append(self, reply: bytes, stream_sequence: cython.longlong, now: cython.longlong) -> cython.int:
-        """The message of which `is_next` was true was stored under this sequence of the stream."""
+    def append(self, reply: bytes, stream_sequence: cython.longlong) -> cython.int:
+        """The message of which `is_next` was true was stored under this sequence of the stream. It costs no look at the
+        clock: see `FastBatches.drop_expired`."""
         self.sequence += 1
         self.last_reply = reply
-        self.ends_ns = now + _TIMEOUT
+        self.heard = True
         if self.first == 0:
             self.first = stream_sequence
         self.stored = stream_sequence
@@ -196,7 +198,10 @@ class FastBatches:
             del self._open[batch.batch_id]
 
     def drop_expired(self, now: int) -> None:
-        """Remove the expired batches."""
+        """Remove the expired batches. A message counts as heard at the next call, so an open batch needs one each LOOK."""
+        for batch in self._open.values():
+            if batch.heard:
+                batch.ends_ns, batch.heard = now + TIMEOUT, False
         for batch in [one for one in self._open.values() if one.ends_ns <= now and not one.committed]:
             self.forget(batch)
 

@@ -11,3 +11,6 @@ cdef class Item:
     cdef readonly bytes message_id
     cdef readonly object particulars
     cdef public object answer
+
+
+cpdef Item unacknowledged(bytes subject, long long sequence, Py_ssize_t size)

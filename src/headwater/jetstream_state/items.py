@@ -70,3 +70,16 @@ class Item:
         self.message_id = message_id
         self.particulars = particulars
         self.answer = answer
+
+
+def unacknowledged(subject: bytes, sequence: cython.longlong, size: cython.Py_ssize_t) -> Item:
+    """`Item(b"", b"", subject, sequence, size, b"", None, None)`, in a third of the time."""
+    if not cython.compiled:
+        return Item(b"", b"", subject, sequence, size, b"")
+    item: Item = Item.__new__(Item)
+    item.reply = item.ack = item.message_id = b""
+    item.subject = subject
+    item.sequence = sequence
+    item.size = size
+    item.particulars = item.answer = None
+    return item

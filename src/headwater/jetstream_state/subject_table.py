@@ -144,12 +144,15 @@ class SubjectTable:
         count: cython.longlong = 0
         size: cython.longlong = 0
         item: Item
-        entry: SubjectEntry | None
+        before: bytes = b""
+        entry: SubjectEntry | None = None
         for item in items:
             if item.subject:
-                entry = subjects.get(item.subject)
-                if entry is None:
-                    entry = subjects[item.subject] = SubjectEntry(None)
+                if entry is None or item.subject != before:
+                    before = item.subject
+                    entry = subjects.get(before)
+                    if entry is None:
+                        entry = subjects[before] = SubjectEntry(None)
                 entry.count += 1
                 entry.last = item.sequence
                 size += item.size

@@ -2,6 +2,7 @@ cimport cython
 from headwater.exchange.auth.guard cimport Guard
 from headwater.exchange.client_state cimport Traffic
 from headwater.exchange.router cimport Router
+from headwater.leaf.admission cimport Admission
 from headwater.leaf.forwarding cimport LeafForwarding, LeafTarget
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.route_ops cimport RouteMessage
@@ -19,7 +20,7 @@ cdef class LeafArrivals:
     cdef LeafForwarding _forwarding
     cdef bytes _origin
     cdef Guard _guard
-    cdef object _may_cross
+    cdef Admission _admission
 
     cdef int deliver(self, RouteMessage message) except? -1
     cdef bint deliver_run(

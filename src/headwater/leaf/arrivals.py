@@ -13,6 +13,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
     from cython.cimports.headwater.exchange.sublist import Match
+    from cython.cimports.headwater.leaf.admission import Admission
     from cython.cimports.headwater.leaf.forwarding import LeafForwarding, LeafTarget
     from cython.cimports.headwater.wire.message_view import MessageView, renamed
     from cython.cimports.headwater.wire.route_ops import RouteMessage
@@ -23,6 +24,7 @@ else:
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import route_arrival
     from headwater.exchange.sublist import Match
+    from headwater.leaf.admission import Admission
     from headwater.leaf.forwarding import LeafForwarding, LeafTarget
     from headwater.wire.message_view import MessageView, renamed
     from headwater.wire.route_ops import RouteMessage
@@ -54,7 +56,7 @@ class LeafArrivals:
         self._forwarding: LeafForwarding | None = None
         self._origin = b""  # a spoke's cluster
         self._guard: Guard | None = None
-        self._may_cross: Crossing | None = None
+        self._admission: Admission | None = None
 
     def join(self, account: "Account", forwarding: LeafForwarding, target: LeafTarget, origin: bytes) -> None:
         """Route messages in `account` from now on; `origin` is a spoke's cluster."""
@@ -66,14 +68,15 @@ class LeafArrivals:
 
     def allow(self, may_cross: Crossing, guard: Guard | None) -> None:
         """Set the permissions: `may_cross` for all messages, and `guard` for a user with permissions."""
-        self._may_cross = may_cross
+        self._admission = Admission(may_cross)
         self._guard = guard
 
     def may_report(self, subject: bytes) -> bool:
         """Whether the other end might publish on `subject` itself, and so may have trace reports sent there."""
         from headwater.message_tracing.message_trace import allowed_by
 
-        return allowed_by(self._guard)(subject) and (self._may_cross is None or self._may_cross.has(subject))
+        admission = self._admission
+        return allowed_by(self._guard)(subject) and (admission is None or admission.may_cross.has(subject))
 
     def deliver(self, message: RouteMessage) -> cython.int:
         """Deliver one message, once the other end has joined."""
@@ -83,7 +86,7 @@ class LeafArrivals:
             return 0
         queues: list[bytes] = message.queues
         view: MessageView = message
-        mappings = self._mappings()
+        mappings = self._account.mappings if self._account is not None else None
         if mappings is not None:
             mapped = mappings.apply(message.subject_bytes())
             if mapped is not None:
@@ -92,7 +95,12 @@ class LeafArrivals:
                     view.trace.mapped(mapped)
         router: Router = cython.cast(Router, self.router)
         target: LeafTarget = cython.cast(LeafTarget, self.target)
-        match: Match = router.sublist.find(view.buffer, view.subject, view.subject_end)
+        admission: Admission | None = self._admission
+        match: Match
+        if admission is not None and view is message:
+            match = admission.receivers(router, message)
+        else:
+            match = router.sublist.find(view.buffer, view.subject, view.subject_end)
         forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
         frames: cython.int = 0
         elsewhere: list[bytes] | None = None
@@ -153,9 +161,7 @@ class LeafArrivals:
             if not subject.startswith((b"$LDS.", b"_GR_.")):
                 self._on_denied(subject)
                 return False
-        may_cross = self._may_cross
-        if may_cross is not None and (message.buffer[message.subject] == 36 or not may_cross.is_open):  # $
-            if not may_cross.has(message.subject_bytes()):
-                self.refused += 1
-                return False
+        if self._admission is not None and not self._admission.may_come(message):
+            self.refused += 1
+            return False
         return True

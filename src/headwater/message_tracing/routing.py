@@ -70,7 +70,7 @@ class TracedRouting:
         if subscription.traced is None:
             if self._trace.only:
                 return True
-            return router.call(subscription, self._publisher, self._over_route, (subject, reply, block, payload))
+            return router.call_one(subscription, self._publisher, self._over_route, subject, reply, block, payload) == 1
         router.publisher, router.over_route = self._publisher, self._over_route
         try:
             return subscription.traced(self._trace, subject, reply, block, payload) is not False

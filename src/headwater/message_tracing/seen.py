@@ -23,9 +23,16 @@ class SeenRouter(Protocol):
 
     def publish(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int: ...
     def deliver_view(self, subscription: Any, publisher: Any, own_subject: bool, message: MessageView) -> bool: ...
-    def call(
-        self, subscription: Any, publisher: Any, over_route: bool, message: tuple[bytes, bytes, bytes, bytes]
-    ) -> bool: ...
+    def call_one(
+        self,
+        subscription: Any,
+        publisher: Any,
+        over_route: bool,
+        subject: bytes,
+        reply: bytes,
+        header_block: bytes,
+        payload: bytes,
+    ) -> int: ...
 
 
 class SeenAccount(Protocol):

@@ -3,6 +3,8 @@ cimport cython
 cpdef Py_ssize_t find_byte(bytearray buffer, int byte, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef bint equals(bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytes other) noexcept
 cpdef bytes slice_bytes(bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+cpdef bytes part_of(bytes source, Py_ssize_t start, Py_ssize_t end)
+cpdef bytes joined(bytes one, bytes two, bytes three, bytes four, bytes five)
 cpdef bint ends_line(bytearray buffer, Py_ssize_t at) noexcept
 cpdef bint has_empty_token(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef Py_ssize_t hash_slice(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept

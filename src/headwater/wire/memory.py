@@ -48,6 +48,36 @@ def slice_bytes(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssiz
     return bytes(memoryview(buffer)[start:end])
 
 
+def part_of(source: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
+    """`source[start:end]`, without a slice object. Needs 0 <= start <= end <= len(source)."""
+    if cython.compiled:
+        made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(source) + start, end - start)
+        return made
+    return source[start:end]
+
+
+def joined(one: bytes, two: bytes, three: bytes, four: bytes, five: bytes) -> bytes:
+    """The five, one behind another, with one copy of each."""
+    if cython.compiled:
+        first: cython.Py_ssize_t = PyBytes_GET_SIZE(one)
+        second: cython.Py_ssize_t = PyBytes_GET_SIZE(two)
+        third: cython.Py_ssize_t = PyBytes_GET_SIZE(three)
+        fourth: cython.Py_ssize_t = PyBytes_GET_SIZE(four)
+        fifth: cython.Py_ssize_t = PyBytes_GET_SIZE(five)
+        made: bytes = PyBytes_FromStringAndSize(cython.NULL, first + second + third + fourth + fifth)
+        target: cython.p_char = PyBytes_AS_STRING(made)
+        memcpy(target, PyBytes_AS_STRING(one), first)
+        target += first
+        memcpy(target, PyBytes_AS_STRING(two), second)
+        target += second
+        memcpy(target, PyBytes_AS_STRING(three), third)
+        target += third
+        memcpy(target, PyBytes_AS_STRING(four), fourth)
+        memcpy(target + fourth, PyBytes_AS_STRING(five), fifth)
+        return made
+    return b"".join((one, two, three, four, five))
+
+
 def ends_line(buffer: bytearray, at: cython.Py_ssize_t) -> cython.bint:
     """Whether CR LF is at `buffer[at]`. Needs 0 <= at and at + 2 <= len(buffer)."""
     return buffer[at] == 13 and buffer[at + 1] == 10

@@ -168,6 +168,10 @@ class SizedLine:
                 self.header_size = value
                 value = 0
                 numbers += 1
+                if at < filled and (base[at] < 48 or base[at] > 57):  # a reply subject, of up to a hundred bytes
+                    numbers = 0
+                    while at < filled and base[at] > 32:
+                        at += 1
                 while at < filled and base[at] > 32:
                     digit = base[at] - 48
                     if digit > 9:
