@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from support.raw_wire import dial
 
+import headwater
+
 Process = subprocess.Popen[str]
 
 
@@ -187,6 +189,15 @@ def test_two_of_them_make_a_cluster_by_flags_and_by_file(tmp_path: Path) -> None
                     publisher.settle()
                     said = subscriber.settle()
                 assert said.startswith(b"MSG a 1 2\r\nok\r\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not headwater.__compiled__, reason="see net/exit_order.py")
+def test_a_node_of_a_cluster_closes_its_sockets_first_when_it_is_killed() -> None:
+    for flags, threads in ((), 1), (("--cluster", "nats://127.0.0.1:-1"), 2):
+        with started("-p", "-1", *flags) as process:
+            wait_until_ready(process)
+            tasks = list(Path(f"/proc/{process.pid}/task").iterdir())
+            assert len(tasks) == threads, [(task / "comm").read_text() for task in tasks]
 
 
 def test_its_log_file_can_be_moved_away(tmp_path: Path) -> None:
