@@ -10,15 +10,16 @@ from support.certificates import make_certificates
 
 import headwater
 from headwater import Broker
-from headwater.errors import ConfigError, EnvironmentProblem, LocalProtocolError
+from headwater.errors import ConfigError, EnvironmentProblem, IggyError, LocalProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits
 from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
+from headwater.exchange.worker_options import WorkerOptions
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
-from headwater.server.faces.iggy import completed
+from headwater.server.faces.iggy import IggyFace, completed
 from headwater.testing.running import RunningBroker
 
 LOCAL = "127.0.0.1", 0
@@ -149,5 +150,23 @@ def test_streams_of_other_accounts_only_are_warned_of(tmp_path: Path, caplog: py
         options = BrokerOptions(jetstream=True, store_dir=tmp_path, accounts=accounts)
         async with asyncio.timeout(40), Broker(options=options, iggy=IggyOptions(tcp=LOCAL)):
             assert "the global account has none" in caplog.text
+
+    asyncio.run(main())
+
+
+def test_streams_that_are_spread_over_workers_are_warned_of_and_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        worker = WorkerOptions(number=1, count=2, spread=True)
+        face = IggyFace(IggyOptions(tcp=LOCAL), BrokerOptions(jetstream=True, store_dir=tmp_path, worker=worker), {})
+        async with asyncio.timeout(40):
+            await face.start()
+            assert "the stream `nats` and the streams `iggy-...` are not there" in caplog.text
+            async with await connect(f"iggy://iggy:iggy@127.0.0.1:{face.iggy.tcp_port}") as client:
+                with pytest.raises(IggyError) as refused:
+                    await client.poll("nats", "orders")
+                assert refused.value.number == 2010
+            await face.stop()
 
     asyncio.run(main())

@@ -76,7 +76,10 @@ class IggyFace:
             if jetstream is not None:
                 await self._running.enter_async_context(TopicStreams(self.iggy.service, jetstream))
             elif self._is_worker:
-                logger.warning("Iggy shows no JetStream streams, nor they its topics: they are spread over workers")
+                logger.warning(
+                    "Iggy shows no JetStream streams and JetStream no topics, because the streams are spread over workers: "
+                    "the stream `nats` and the streams `iggy-...` are not there. Without spread_streams they are"
+                )
             elif self._expects_streams:
                 logger.warning("Iggy shows no JetStream streams: the global account has none where accounts are set up")
         except BaseException:
