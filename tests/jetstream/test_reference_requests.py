@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.headwater_server import HeadwaterServer, start_headwater
 from support.jetstream_conversation import hold, is_tolerated, without_pending
+from support.jetstream_copy_talk import copy_conversation
 from support.jetstream_requests import Step, conversation
+from support.jetstream_settling import first_difference
 from support.jetstream_themes import NAMES, theme
 from support.nats_server import NatsServer, start_nats_server
 
@@ -19,6 +21,8 @@ pytestmark = pytest.mark.interop
 COUNT = int(os.environ.get("HEADWATER_CONVERSATIONS", "0"))
 SEEDS = {"plain": range(100, 100 + (COUNT or 6))} | {name: range(100, 100 + (COUNT or 1)) for name in NAMES}
 LENGTH = 40
+COPY_SEEDS = range(100, 100 + COUNT) if COUNT else (101, 112)
+COPY_LENGTH = 20 if COUNT else 8
 # Seconds of quiet, attempt by attempt. nats-server tells its consumers of a message behind our back: now and then a pull
 # comes before that, and a delivery after its time.
 QUIETS = (0.04, 0.3, 1.0)
@@ -60,3 +64,16 @@ def test_a_random_conversation_is_the_same_with_both(
         if not found:
             return
     pytest.fail("\n".join(found[:3]))
+
+
+@pytest.mark.parametrize("seed", COPY_SEEDS)
+def test_a_random_conversation_about_mirrors_and_sources_is_the_same_with_both(
+    servers: tuple[NatsServer, HeadwaterServer], seed: int
+) -> None:
+    steps = copy_conversation(seed, COPY_LENGTH)
+    for quiet in QUIETS:
+        found = first_difference((servers[0].port, servers[1].port), steps, quiet)
+        if found is None:
+            return
+        number, real, ours = found
+    pytest.fail(f"step {number} {steps[number]}: ours {ours}, the real one {real}")

@@ -137,6 +137,7 @@ MIRRORS: list[dict[str, Any]] = [
     {"mirror": {"name": "O"}, "retention": "workqueue"},
     {"mirror": {"name": "O"}, "deny_delete": True, "sealed": False},
     {"mirror": {"name": "O", "opt_start_seq": 5}},
+    {"mirror": {"name": "O", "opt_start_time": "2026-01-01T00:00:00.500+01:00"}},
     {"mirror": {"name": "O"}, "subject_delete_marker_ttl": 2_000_000_000},
     {"mirror": {"name": "O", "external": {"api": "$JS.X.API", "deliver": ""}}},
     {"mirror": {"name": "O", "external": {"api": "$JS.API", "deliver": "d"}}},
@@ -197,6 +198,34 @@ def test_a_configuration_is_accepted_or_refused_as_by_the_real_one(
     both(clients, "O", **ORIGIN)
     real, ours = (without_news(masked(create(client, "B", **config))) for client in clients)
     assert ours == real
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"mirror": {"name": "O", "opt_start_time": "noon"}, "allow_atomic": True},
+        {"sources": [{"name": "O", "opt_start_time": ""}]},
+    ],
+    ids=str,
+)
+def test_a_start_time_that_is_none_is_refused_before_all_else(
+    clients: list[SyncClient], config: dict[str, Any]
+) -> None:
+    real, ours = (create(client, "B", **config)["error"] for client in clients)
+    assert (ours["code"], ours["err_code"]) == (real["code"], real["err_code"]) == (400, 10025)
+
+
+def test_a_ring_is_told_before_a_stream_that_is_not_there(clients: list[SyncClient]) -> None:
+    both(clients, "O", sources=[{"name": "B"}])
+    config = {"name": "B", "sources": [{"name": "O"}]}
+    real, ours = (ask(client, f"{API}STREAM.UPDATE.B", config)["error"] for client in clients)
+    assert ours == real
+
+
+def test_a_name_that_is_taken_is_told_before_a_filter_that_is_invalid(clients: list[SyncClient]) -> None:
+    both(clients, "O", **ORIGIN)
+    both(clients, "B", sources=[{"name": "O", "filter_subject": "o.1"}])
+    both(clients, "B", sources=[{"name": "O", "filter_subject": "o..1"}])
 
 
 def fill(client: SyncClient) -> None:
@@ -299,6 +328,37 @@ def test_a_source_stamps_what_it_takes_and_goes_on_behind_it(clients: list[SyncC
         until_last(client, "ZS", 5)
         rest = contents(client, "ZT"), contents(client, "ZS")
         told.append((before, sources, refused, last, rest, masked(info(client, "ZT"))["sources"]))
+    assert told[1] == told[0]
+
+
+def test_a_mirror_of_a_stream_with_sources_keeps_their_stamps(clients: list[SyncClient]) -> None:
+    told = []
+    for client in clients:
+        make_origin(client)
+        create(client, "Z", sources=[{"name": "O"}])
+        publish(client, "o.1", "m1", {"X": "1"})
+        until_last(client, "Z", 1)
+        create(client, "M", mirror={"name": "Z"})
+        until_last(client, "M", 1)
+        told.append((contents(client, "M"), contents(client, "Z")))
+    assert told[1] == told[0]
+    assert told[1][0] == told[1][1]
+
+
+@pytest.mark.parametrize("start", [{"opt_start_seq": 20}, {"opt_start_time": "2100-01-01T00:00:00Z"}], ids=str)
+def test_a_mirror_that_begins_at_a_later_message_numbers_from_there_also_when_it_is_promoted_before(
+    clients: list[SyncClient], start: dict[str, Any]
+) -> None:
+    told = []
+    for client in clients:
+        make_origin(client)
+        fill(client)
+        create(client, "M", mirror={"name": "O", **start})
+        first = start.get("opt_start_seq", 11)
+        state = until_last(client, "M", first - 1)["state"]
+        ask(client, API + "STREAM.UPDATE.M", {"name": "M", "subjects": ["mm"]})
+        told.append((mask(state, {}), publish(client, "mm", "own"), contents(client, "M")))
+        assert told[-1][1] == {"stream": "M", "seq": first}
     assert told[1] == told[0]
 
 

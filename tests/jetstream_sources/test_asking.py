@@ -101,10 +101,12 @@ def test_an_answer_names_a_consumer_or_an_error_and_anything_else_is_none() -> N
     assert refused.error is not None
     assert refused.error.err_code == 10059
     made = (
-        b'{"type":"t","stream_name":"O","name":"c","config":{"deliver_subject":"d","durable_name":"c"},"num_pending":7}'
+        b'{"type":"t","stream_name":"O","name":"c","config":{"deliver_subject":"d","durable_name":"c"},"num_pending":7,'
+        b'"delivered":{"consumer_seq":0,"stream_seq":41}}'
     )
     answered = read_answer(b"NATS/1.0\r\nNats-Stream-Identity: abc\r\n\r\n", made)
     assert answered is not None
     assert (answered.consumer, answered.pending, answered.identity, answered.is_durable) == ("c", 7, "abc", True)
+    assert answered.delivered == 41
     assert read_answer(b"", b"no JSON") is None
     assert read_answer(b"", b'{"type":"t"}') is None

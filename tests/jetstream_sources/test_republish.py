@@ -8,6 +8,7 @@ from threading import Event, Timer
 import pytest
 from support.jetstream_in_process import served
 
+from headwater.model.header_block import lookup
 from headwater.streams.files import File, OsFile, OsFiles
 
 SLOW = 0.01  # seconds that send the next writes to a thread: group_commit/pace.py
@@ -43,6 +44,33 @@ def test_headers_only_says_how_large_the_message_was(tmp_path: Path) -> None:
             heard = await box.next()
             assert (heard.subject, heard.payload) == (b"copy.S.a", b"")
             assert b"Nats-Msg-Size: 5\r\n" in heard.header_block
+
+    asyncio.run(main())
+
+
+def test_the_message_before_is_named_also_where_the_new_one_replaces_it(tmp_path: Path) -> None:
+    """Key-value buckets with one value per key republish so."""
+
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            for name, limit in (("ONE", {"max_msgs_per_subject": 1}), ("ALL", {})):
+                box = desk.listen(f"copy.{name}.>")
+                republish = {"src": ">", "dest": f"copy.{name}.>"}
+                await desk.make(name, republish=republish, allow_rollup_hdrs=True, **limit)
+                for subject, rollup in (
+                    ("a", ""),
+                    ("a", ""),
+                    ("a", "sub"),
+                    ("b", ""),
+                    ("b", "all"),
+                    ("a", ""),
+                    ("b", ""),
+                ):
+                    block = b"NATS/1.0\r\nNats-Rollup: %b\r\n\r\n" % rollup.encode() if rollup else b""
+                    await desk.publish(f"{name}.{subject}", b"x", block)
+                heard = await box.take(7)
+                found = [lookup(message.header_block, b"Nats-Last-Sequence") for message in heard]
+                assert found == [b"0", b"1", b"2", b"0", b"4", b"0", b"5"]
 
     asyncio.run(main())
 

@@ -46,8 +46,15 @@ def test_headers_that_concerned_the_origin_alone_are_dropped() -> None:
         b"NATS/1.0\r\nA: 1\r\nNats-Expected-Stream: O\r\nNats-Msg-Id: i\r\nNats-Batch-Id: b\r\n"
         b"Nats-Stream-Source: O 1 > > a\r\nB: 2\r\n\r\n"
     )
-    _, headers = decode_header_block(cleaned(block))
+    _, headers = decode_header_block(cleaned(block, of_stamp=True))
     assert headers.multi_items() == [("A", "1"), ("Nats-Msg-Id", "i"), ("B", "2")]
+    _, kept = decode_header_block(cleaned(block))
+    assert kept.multi_items() == [
+        ("A", "1"),
+        ("Nats-Msg-Id", "i"),
+        ("Nats-Stream-Source", "O 1 > > a"),
+        ("B", "2"),
+    ]
     assert cleaned(b"NATS/1.0\r\nNats-Expected-Stream: O\r\n\r\n") == b""
     assert cleaned(b"NATS/1.0\r\nNats-Msg-Id: i\r\n\r\n") == b"NATS/1.0\r\nNats-Msg-Id: i\r\n\r\n"
 

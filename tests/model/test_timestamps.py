@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.timestamps import format_duration, format_time, parse_time
+from headwater.model.timestamps import format_duration, format_time, parse_time, tidied_time
 
 
 @given(st.integers(0, 253_402_300_799_999_999_999))
@@ -51,3 +51,17 @@ def test_durations_are_printed_as_go_prints_them(ns: int, text: str) -> None:
 )
 def test_a_time_has_no_zeros_at_its_end(ns: int, text: str) -> None:
     assert format_time(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+        ("2020-01-01t00:00:00.500z", "2020-01-01T00:00:00.5Z"),
+        ("2020-01-01T00:00:00.000+01:00", "2020-01-01T00:00:00+01:00"),
+        ("2020-01-01T00:00:00.1234567899-00:00", "2020-01-01T00:00:00.123456789Z"),
+    ],
+)
+def test_a_given_time_is_tidied_and_keeps_its_zone(given: str, text: str) -> None:
+    assert tidied_time(given) == text
+    assert parse_time(tidied_time(given)) == parse_time(given)

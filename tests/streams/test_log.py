@@ -17,7 +17,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.files import Files, OsFiles
-from headwater.streams.log import Log, LogOptions, StoredRecord
+from headwater.streams.log import Log, LogOptions, StoredRecord, begin_at
 from headwater.streams.writer import StagedBatch
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +52,18 @@ def test_a_new_log_is_empty_and_starts_at_offset_zero() -> None:
     assert log.read(0, 10, 10) == []
     assert log.recovery.damage == ()
     assert log.recovery.notes == ()
+
+
+def test_a_log_without_records_may_begin_at_a_later_offset_and_keeps_it_with_its_first_record() -> None:
+    files = RecordingFiles()
+    log = open_log(files)
+    begin_at(log, 7)
+    assert (log.start_offset, log.end_offset, log.next_offset, log.record_count) == (7, 7, 7, 0)
+    append(log, b"first")
+    assert (log.start_offset, log.end_offset, log.count(0, 8)) == (7, 8, 1)
+    log.close()
+    again = open_log(files)
+    assert (again.start_offset, again.end_offset, payloads(again)) == (7, 8, [b"first"])
 
 
 def test_a_record_comes_back_as_it_was_staged() -> None:

@@ -6,14 +6,17 @@ state. Silence is an answer too, and costs SILENCE. No code of Headwater is used
 
 import json
 import re
+from base64 import b64decode
 from time import monotonic
 from typing import Any, NamedTuple
 
+from support.jetstream_copy_talk import MOMENT
 from support.jetstream_pair import API, mask
 from support.jetstream_requests import Step
 from support.jetstream_themes import PIN
 from support.raw_wire import RawLink, dial
 
+ANSWER = 30.0  # seconds, to a request that is always answered
 SILENCE = 2.0  # seconds; a healthy server answers in one millisecond
 EXPECTED_SILENCE = 0.3  # where one of the two says nothing
 MOST_MESSAGES = 64
@@ -22,6 +25,15 @@ FAST = "_INBOX.fast"
 DUE = 2.0  # seconds that a schedule may take whose turn is past
 
 _TIMES = re.compile(r"(Nats-Time-Stamp: |Nats-Pin-Id: |Nats-Schedule-Next: (?=\d))[^\r]+")
+_IDENTITY = re.compile(r"(Nats-Stream-Source: [^\r]*) [0-9A-Za-z]{8}(?=\r)")
+_NEWS = (
+    "active",
+    "lag",
+    "error",
+    "filter_subject",
+    "subject_transforms",
+    "seq",
+)  # of a mirror or source that has just begun
 _PIN = re.compile(r"Nats-Pin-Id: (\S+)")
 _ACK = re.compile(r"(\$JS\.ACK\.[^.\s]+\.[^.\s]+\.\d+\.\d+\.\d+)\.\d+\.")
 _PENDING = re.compile(r"(\$JS\.ACK\.[^.\s]+\.[^.\s]+\.\d+\.\d+\.\d+\.\*)\.\d+")
@@ -48,8 +60,7 @@ def hold(port: int, steps: list[Step], quiet: float) -> list[Any]:
     """What the server says to each step. `quiet`: after so many seconds of silence nothing more comes of a message of a
     fast batch, or to a push consumer."""
     with dial(port, no_responders=True) as link:
-        link.say(f"SUB {INBOX}.* 1\r\nSUB {FAST}.> 2\r\n".encode())
-        talk = _Talk(link, quiet)
+        talk = Talk(link, quiet)
         return [talk.take(step) for step in steps]
 
 
@@ -71,11 +82,12 @@ def is_tolerated(step: Step, real: Any, ours: Any) -> bool:
     return step.kind == "pull" and bool(ours) and ours[:-1] == real and "404 No Messages" in ours[-1][1]
 
 
-class _Talk:
+class Talk:
     """The state of one conversation. Sid 1 hears answers, 2 those of fast batches, the others what is pushed."""
 
     def __init__(self, link: RawLink, quiet: float) -> None:
         self._link = link
+        link.say(f"SUB {INBOX}.* 1\r\nSUB {FAST}.> 2\r\n".encode())
         self._quiet = quiet
         self._number = 0
         self._acks: dict[str, list[str]] = {}
@@ -83,6 +95,7 @@ class _Talk:
         self._sids = 2
         self._pushes: list[Heard] = []
         self._pin = ""
+        self.moments: list[str] = []
 
     def take(self, step: Step) -> Any:
         if step.kind in ("listen", "leave"):
@@ -102,6 +115,8 @@ class _Talk:
     def _say(self, step: Step, subject: str, reply: str) -> None:
         block = step.block
         payload = step.payload.replace(PIN.encode(), self._pin.encode()) if self._pin else step.payload
+        if self.moments:
+            payload = payload.replace(MOMENT.encode(), self.moments[-2:][0].encode())
         size = len(block) + len(payload)
         verb, sizes = ("HPUB", f"{len(block)} {size}") if block else ("PUB", str(size))
         self._link.say(f"{verb} {subject} {reply} {sizes}\r\n".encode() + block + payload + b"\r\n")
@@ -124,6 +139,17 @@ class _Talk:
         if step.kind == "pull":
             self._remember(heard)
         return [_written(message) for message in heard]
+
+    def request(self, subject: str, document: Any) -> Any:
+        """The answer to a request, as it is."""
+        self._number += 1
+        reply = f"{INBOX}.{self._number}"
+        payload = b"" if document is None else json.dumps(document).encode()
+        self._say(Step("api", subject, payload), subject, reply)
+        self._link.patience(ANSWER)
+        message = self._next(reply)
+        assert message is not None, subject
+        return json.loads(message.data)
 
     def _remember(self, deliveries: list[Heard]) -> None:
         for message in deliveries:
@@ -232,7 +258,7 @@ def _written(message: Heard) -> Any:
     """An answer: a document masked, or a message."""
     if message.data.startswith("{") and not message.reply:
         return _document(json.loads(message.data))
-    block = _BAD_REQUEST.sub(r"\1*", _TIMES.sub(r"\1*", message.block))
+    block = _IDENTITY.sub(r"\1 *", _BAD_REQUEST.sub(r"\1*", _TIMES.sub(r"\1*", message.block)))
     return [_ACK.sub(r"\1.*.", message.reply), _ACK.sub(r"\1.*.", block), message.data]
 
 
@@ -245,6 +271,14 @@ def _document(answer: dict[str, Any]) -> Any:
             info["pause_remaining"] = "*"
         for group in info.get("priority_groups") or [] if isinstance(info, dict) else []:
             group.update({key: "*" for key in ("pinned_client_id", "pinned_ts") if "pinned_client_id" in group})
+    if isinstance(message := answer.get("message"), dict) and "hdrs" in message:
+        message["hdrs"] = _IDENTITY.sub(r"\1 *", b64decode(message["hdrs"]).decode())
+    for copied in (answer.get("mirror"), *(answer.get("sources") or ())):
+        if isinstance(copied, dict):
+            for name in _NEWS:
+                copied.pop(name, None)
+    if isinstance(answer.get("sources"), list):
+        answer["sources"].sort(key=json.dumps)  # in nats-server in any order
     if str(answer.get("type")).endswith("consumer_create_response"):
         answer.pop("push_bound", None)  # nats-server looks for subscribers of a new deliver subject behind its answer
     if error:

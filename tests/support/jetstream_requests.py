@@ -32,7 +32,7 @@ FILTERS: tuple[dict[str, Any], ...] = (
 )
 BROKEN = ("one..b", "one.a b", ["one.*", "one.a"], ["one.a", ""], ["one.a", "one.a"], ["one..a"])
 
-Kind = Literal["api", "publish", "fast", "due", "pull", "ack", "direct", "listen", "leave"]
+Kind = Literal["api", "publish", "fast", "due", "pull", "ack", "direct", "listen", "leave", "settle"]
 
 
 class Step(NamedTuple):

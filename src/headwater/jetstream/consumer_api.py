@@ -48,6 +48,7 @@ from headwater.jetstream_documents.requests import (
     ResetRequest,
     UnpinRequest,
 )
+from headwater.jetstream_documents.source_rules import start_time
 from headwater.jetstream_documents.stream_rules import stored_metadata
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.consumer import Consumer
@@ -336,7 +337,7 @@ def _request(stream: str, payload: bytes) -> CreateConsumerRequest:
     request = decode_request(payload, CreateConsumerRequest)
     check_policy(request.config)
     request.config.pause_until = _pause_time(request.config.pause_until)
-    _time(request.config.opt_start_time)
+    request.config.opt_start_time = start_time(request.config.opt_start_time)
     if request.stream_name != stream:
         raise api_error("stream_name_mismatch")
     return request

@@ -18,7 +18,7 @@ from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
 from headwater.jetstream_sources.stamp import Position, read_stamp
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.store import MOST_SAVED, PositionsRecord, StreamDirectory
-from headwater.streams.log import Log
+from headwater.streams.log import Log, begin_at
 from headwater.streams.log_format import DIALECT_NATS
 
 if TYPE_CHECKING:
@@ -125,6 +125,12 @@ class Copying:
         """Store a message of another stream, at `sequence` and with its time if they are not 0; returns its sequence, 0 for
         one that was stored before. Raises JetStreamError where a limit refuses it, StorageError."""
         return self._publishing.copy(subject, header_block, payload, timestamp_ns, sequence)
+
+    def begin_behind(self, sequence: int) -> None:
+        """The origin's messages up to this sequence are not copied: a stream that holds none shows that at once."""
+        log = self._log
+        if not log.record_count and log.end_offset == log.next_offset < sequence:
+            begin_at(log, sequence)
 
     @property
     def copy_plain(self) -> Callable[[bytes, bytes, bytes, int, int], int]:

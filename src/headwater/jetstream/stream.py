@@ -370,7 +370,7 @@ class Stream:
             self.contents.expiry.note(item.sequence, block, timestamp)
         republisher, router = self._publishing.rules.republisher, self._publishing.router
         if republisher is not None and router is not None:
-            republisher.republish(router, item, self.contents.previous(item.subject, item.sequence))
+            republisher.republish(router, item, self.contents.previous.get(item.sequence, 0))
 
     def _note_schedules(self, items: list[Item]) -> None:
         """Messages that are schedules, were made by schedules, or replaced schedules became durable."""

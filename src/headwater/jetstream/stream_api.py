@@ -36,7 +36,7 @@ from headwater.jetstream_documents.requests import (
     StreamConfigRequest,
     StreamInfoRequest,
 )
-from headwater.jetstream_documents.source_rules import check_origins
+from headwater.jetstream_documents.source_rules import check_filters, check_origins
 from headwater.jetstream_documents.stream_rules import (
     check_alone,
     check_tier,
@@ -106,6 +106,7 @@ class StreamApi:
                     raise api_error("stream_name_in_use")
                 return self.created(existing, "stream_create_response", did_create=True)
             self._registry.check_not_put_aside(config.name)
+            check_filters(config)
             self.check_overlap(config, elsewhere)
             self._check_count(elsewhere)
             stream = await self._registry.create(config)
@@ -117,9 +118,11 @@ class StreamApi:
         asked = checked(request, sealing=True, pedantic=request.pedantic, most_window=window)
         if asked.name != names[0]:
             raise api_error("stream_name_mismatch")
-        stream = self._registry.stream(names[0])
-        async with self._registry.claimed(asked, stream.config) as elsewhere:
+        existing = self._registry.streams.get(names[0])
+        async with self._registry.claimed(asked, existing.config if existing is not None else None) as elsewhere:
             check_origins(asked, self._finder(elsewhere))
+            stream = self._registry.stream(names[0])
+            check_filters(asked)
             config = updated(stream.config, asked)
             self._check_room(config, stream, elsewhere)
             _check_consumers(config, stream)
@@ -264,6 +267,7 @@ class StreamApi:
 
     def check_new(self, config: StreamConfig, elsewhere: "Elsewhere") -> None:
         """Check that the account may have one more stream with this configuration. Raises JetStreamError."""
+        check_filters(config)
         check_origins(config, self._finder(elsewhere))
         check_alone(config)
         self._check_room(config, None, elsewhere)

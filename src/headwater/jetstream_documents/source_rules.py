@@ -16,6 +16,7 @@ from headwater.jetstream_documents.streams import SourceConsumer, StreamConfig, 
 from headwater.model.short_hash import short_hash
 from headwater.model.subject import is_literal, is_valid_subject, patterns_overlap
 from headwater.model.subject_transform import SubjectTransform as Transform
+from headwater.model.timestamps import tidied_time
 
 API_PREFIX = "$JS.API"
 ALL = ">"
@@ -38,6 +39,21 @@ def index_name(source: StreamSource) -> str:
 def transform_of(setting: SubjectTransform) -> Transform | None:
     """The transform of subjects; None if the setting changes nothing. Raises ValueError."""
     return Transform(setting.src or ALL, setting.dest) if setting.dest else None
+
+
+def settle_start_times(config: StreamConfig) -> None:
+    """Write the start times as they are shown. Raises JetStreamError for what is no time."""
+    for source in (config.mirror, *(config.sources or ())):
+        if source is not None:
+            source.opt_start_time = start_time(source.opt_start_time)
+
+
+def start_time(text: str | None) -> str | None:
+    """A time of a configuration as it is shown. Raises JetStreamError."""
+    try:
+        return tidied_time(text) if text else None
+    except ValueError as error:
+        raise api_error("invalid_json", reason=str(error)) from error
 
 
 def check_copies(config: StreamConfig) -> None:

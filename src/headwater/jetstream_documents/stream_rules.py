@@ -19,7 +19,7 @@ from headwater.jetstream_documents.publishing_rules import (
     check_publishing_update,
     required_level,
 )
-from headwater.jetstream_documents.source_rules import check_copies, check_filters, check_transform
+from headwater.jetstream_documents.source_rules import check_copies, check_transform, settle_start_times
 from headwater.jetstream_documents.streams import ConsumerLimits, Placement, Republish, StreamConfig
 from headwater.model.subject import is_valid_subject, patterns_overlap
 from headwater.model.subject_transform import SubjectTransform
@@ -52,6 +52,7 @@ def checked(
     """`config` with defaults filled in; `sealing`: the update may seal the stream. `pedantic`: refuse settings that
     would be corrected. `most_window`: the longest duplicate_window that the server allows (ns), 0 for any. Raises
     JetStreamError with nats-server's number."""
+    settle_start_times(config)
     if not sealing:
         _check_new(config)
     _check_texts(config)
@@ -90,7 +91,6 @@ def checked(
     complete.placement = _placement(config.placement)
     _check_built(complete)
     complete.metadata = {**(complete.metadata or {}), REQUIRED_LEVEL_KEY: str(required_level(complete))}
-    check_filters(complete)
     return complete
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from headwater.jetstream_documents.answers import ConsumerAnswer
-from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.consumers import ConsumerConfig, SequencePair
 from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_documents.source_rules import API_PREFIX, index_name
 from headwater.jetstream_documents.streams import StreamSource
@@ -55,8 +55,8 @@ class Request(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answer to a consumer request: its name, its deliver subject, its pending count, and the origin's identity.
-    With `error` there is no consumer."""
+    """The answer to a consumer request: its name, its deliver subject, its pending count, the origin's identity, and
+    the last sequence of the origin that comes before its messages. With `error` there is no consumer."""
 
     error: ApiError | None
     consumer: str = ""
@@ -65,6 +65,7 @@ class Answered(NamedTuple):
     identity: str = ""
     is_durable: bool = False
     ack_policy: str = "none"
+    delivered: int = 0
 
 
 class Asking:
@@ -181,4 +182,5 @@ def read_answer(header_block: bytes, payload: bytes) -> Answered | None:
         (identity or b"").decode("utf-8", "surrogateescape"),
         bool(config.durable_name),
         config.ack_policy,
+        answer.delivered.stream_seq if isinstance(answer.delivered, SequencePair) else 0,
     )

@@ -55,6 +55,10 @@ class CopyTarget(Protocol):
         StorageError."""
         ...
 
+    def begin_behind(self, sequence: int) -> None:
+        """The origin's messages up to this sequence are not copied."""
+        ...
+
     @property
     def copy_plain(self) -> Callable[[bytes, bytes, bytes, int, int], int]:
         """`copy` for a message whose headers the stream need not look at; returns 0 where it must be judged by `copy`."""
@@ -208,6 +212,8 @@ class Copier:
             return
         self._leave()
         self._patience.begin(self._next.now())
+        if asking.is_mirror:
+            self._target.begin_behind(answered.delivered)
         following = Following(answered.consumer, self._progress.taken)
         self._is_durable = answered.is_durable
         identity = self._progress.identity = answered.identity or self._progress.identity

@@ -36,4 +36,4 @@ class Rewriting:
 
     def stamped(self, header_block: bytes, sequence: int, subject: bytes, identity: str) -> bytes:
         """The headers of a message copied by a source; `subject` and `sequence` are those of the origin."""
-        return stamped(cleaned(header_block), self._index, sequence, subject, identity.encode())
+        return stamped(cleaned(header_block, of_stamp=True), self._index, sequence, subject, identity.encode())

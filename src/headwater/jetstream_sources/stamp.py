@@ -16,7 +16,7 @@ from headwater.model.short_hash import short_hash
 from headwater.model.timestamps import format_time
 
 NAME = b"Nats-Stream-Source"
-DROPPED = (NAME + b":", b"Nats-Expected-", b"Nats-Batch-")  # headers that concern the origin alone
+DROPPED = (b"Nats-Expected-", b"Nats-Batch-")  # headers that concern the origin alone
 _LINE = b"\r\nNats-"
 
 
@@ -32,12 +32,14 @@ def identity_of(created_ns: int) -> str:
     return short_hash(format_time(created_ns))
 
 
-def cleaned(block: bytes) -> bytes:
-    """The headers of a message without those that concern its origin alone."""
-    if _LINE not in block or not any(name in block for name in DROPPED):
+def cleaned(block: bytes, *, of_stamp: bool = False) -> bytes:
+    """The headers of a message without those that concern its origin alone. `of_stamp`: also without the stamp that it has
+    from there: a source writes its own, a mirror keeps it."""
+    dropped = (NAME + b":", *DROPPED) if of_stamp else DROPPED
+    if _LINE not in block or not any(name in block for name in dropped):
         return block
     lines = block.split(b"\r\n")
-    kept = [line for line in lines if not line.startswith(DROPPED)]
+    kept = [line for line in lines if not line.startswith(dropped)]
     return b"\r\n".join(kept) if len(kept) > 3 else b""  # the version line and the two line ends
 
 

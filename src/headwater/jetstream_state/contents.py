@@ -65,6 +65,7 @@ class Contents:
         self.log = log
         self.config = config
         self.begins = config.first_seq > 0
+        self.previous: dict[int, int] = {}  # of the messages that were added last, when they are republished
         self.size_of = memory_size if config.storage == "memory" else stored_size
         self.overhead = self.size_of(b"", b"", b"")
         self.subjects = self._new_table(config)
@@ -140,8 +141,8 @@ class Contents:
 
     @property
     def keeps_no_history(self) -> bool:
-        """Whether `added` does no more than `subjects.add`, for a message without particulars."""
-        return not self.subjects.with_history
+        """Whether `added_all` does no more than `subjects.add_all`, for messages without particulars."""
+        return not self.subjects.with_history and self.config.republish is None
 
     def refusal(self, subject: bytes, size: int, in_flight: int, in_flight_bytes: int, of_subject: int) -> str:
         """Why "discard new" refuses one more message; "" when it does not. `of_subject`: in flight to this subject."""
@@ -168,6 +169,7 @@ class Contents:
 
     def added_all(self, items: list[Item]) -> tuple[int, int]:
         """As `added` for each that has a subject; returns the first sequence and how many."""
+        self.previous = self._previous(items) if self.config.republish is not None else {}
         if not self.subjects.with_history:
             return self.subjects.add_all(items)
         first, count, gone, subjects = self.subjects.replace_all(items, self.config.max_msgs_per_subject)
@@ -180,10 +182,6 @@ class Contents:
     def last_of(self, subject: bytes) -> int:
         """The last message of this subject; 0 when there is none."""
         return self.subjects.last(subject)
-
-    def previous(self, subject: bytes, sequence: int) -> int:
-        """The message of this subject before the one at `sequence`; 0 when there is none."""
-        return self._find_before(subject, sequence) if self.subjects.total(subject) > 1 else 0
 
     # ── what leaves ──
 
@@ -391,6 +389,20 @@ class Contents:
 
     def _size(self, record: StoredRecord) -> int:
         return self.size_of(record.subject, record.header_block, record.payload)
+
+    def _previous(self, items: list[Item]) -> dict[int, int]:
+        """By sequence, the message of the same subject before each of these, which are not added yet; 0 for none."""
+        known: dict[bytes, int] = {}
+        found = {}
+        is_alone = False  # behind a roll-up of everything
+        for item in items:
+            if item.subject:
+                before = known.get(item.subject)
+                found[item.sequence] = before if before is not None else 0 if is_alone else self.last_of(item.subject)
+                if item.particulars is not None and item.particulars.rollup == b"all":
+                    known, is_alone = {}, True
+                known[item.subject] = item.sequence
+        return found
 
     def _find_before(self, subject: bytes, sequence: int) -> int:
         """The last message of a subject below `sequence`, searched backwards; 0 when there is none."""

@@ -52,6 +52,18 @@ def parse_time(text: str) -> int:
     return (since.days * 86_400 + since.seconds) * SECOND + int((fraction or "0").ljust(9, "0"))
 
 
+def tidied_time(text: str) -> str:
+    """The time as Go writes it, in the zone that it is given in. Raises ValueError as `parse_time`."""
+    parse_time(text)
+    head, zone = (text[:-1], "Z") if text[-1] in "Zz" else (text[:-6], text[-6:])
+    head = head.upper()
+    if "." in head:
+        whole, _, fraction = head.partition(".")
+        digits = fraction[:9].rstrip("0")
+        head = f"{whole}.{digits}" if digits else whole
+    return head + ("Z" if zone in ("+00:00", "-00:00") else zone)
+
+
 def format_duration(ns: int) -> str:
     """A span as Go prints it (`1s`, `1.5s`, `2m0s`, `300ms`), for the texts of statuses."""
     if ns == 0:

@@ -534,3 +534,11 @@ class Log:
     def _release(self) -> None:
         self.reader.release()
         self._opened.lock.close()
+
+
+def begin_at(log: Log, offset: int) -> None:
+    """Number the records of a log that has none, nor staged ones, from `offset` on, not below `next_offset`. Durable
+    with the first record."""
+    log.staging.skip_to(offset)
+    log._live.extend(offset, offset)
+    log._live.advance()
