@@ -41,6 +41,7 @@ from headwater.jetstream_documents.consumer_rules import (
     with_patience,
 )
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo
+from headwater.jetstream_documents.given_times import pause_time, start_time
 from headwater.jetstream_documents.requests import (
     CreateConsumerRequest,
     ListRequest,
@@ -48,14 +49,13 @@ from headwater.jetstream_documents.requests import (
     ResetRequest,
     UnpinRequest,
 )
-from headwater.jetstream_documents.source_rules import start_time
 from headwater.jetstream_documents.stream_rules import stored_metadata
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing.looking import last_sequences
 from headwater.model.short_hash import short_name
-from headwater.model.timestamps import ZERO, format_time, parse_time
+from headwater.model.timestamps import ZERO, parse_time
 
 NAMES_PAGE = 1024
 LIST_PAGE = 256
@@ -137,7 +137,7 @@ class ConsumerApi:
         )
 
     async def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
-        until = _pause_time(decode_document(payload, PauseRequest).pause_until)
+        until = pause_time(decode_document(payload, PauseRequest).pause_until)
         stream, consumer = self._streams.stream(names[0]), self._consumer(names)
         before = consumer.config.pause_until
         config = msgspec.structs.replace(consumer.config, pause_until=until)
@@ -318,25 +318,10 @@ def _filter(config: ConsumerConfig) -> SubjectFilter | None:
     return SubjectFilter(patterns) if patterns else None
 
 
-def _pause_time(text: str | None) -> str | None:
-    """The time in its stored form. Raises JetStreamError."""
-    return None if text == ZERO else _time(text)
-
-
-def _time(text: str | None) -> str | None:
-    """The time in UTC, without trailing zeros. Raises JetStreamError for an invalid one."""
-    if not text:
-        return None
-    try:
-        return format_time(parse_time(text))
-    except ValueError as error:
-        raise api_error("invalid_json", reason=str(error)) from error
-
-
 def _request(stream: str, payload: bytes) -> CreateConsumerRequest:
     request = decode_request(payload, CreateConsumerRequest)
     check_policy(request.config)
-    request.config.pause_until = _pause_time(request.config.pause_until)
+    request.config.pause_until = pause_time(request.config.pause_until)
     request.config.opt_start_time = start_time(request.config.opt_start_time)
     if request.stream_name != stream:
         raise api_error("stream_name_mismatch")

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.given_times import start_time
 from headwater.jetstream_documents.streams import SourceConsumer, StreamConfig, StreamSource, SubjectTransform
 from headwater.model.short_hash import short_hash
 from headwater.model.subject import is_literal, is_valid_subject, patterns_overlap
 from headwater.model.subject_transform import SubjectTransform as Transform
-from headwater.model.timestamps import tidied_time
 
 API_PREFIX = "$JS.API"
 ALL = ">"
@@ -46,14 +46,6 @@ def settle_start_times(config: StreamConfig) -> None:
     for source in (config.mirror, *(config.sources or ())):
         if source is not None:
             source.opt_start_time = start_time(source.opt_start_time)
-
-
-def start_time(text: str | None) -> str | None:
-    """A time of a configuration as it is shown. Raises JetStreamError."""
-    try:
-        return tidied_time(text) if text else None
-    except ValueError as error:
-        raise api_error("invalid_json", reason=str(error)) from error
 
 
 def check_copies(config: StreamConfig) -> None:
