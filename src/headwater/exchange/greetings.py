@@ -5,6 +5,10 @@ from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.wire.handshake import ServerInfo, encode_info
 
+_NUMBER = 0x48454144574154  # stand for a client's number and address, and for nothing else in an INFO
+_ADDRESS = "<address of the client>"
+_MOST_MADE = 256  # texts of some 500 bytes
+
 
 class Greetings:
     """`info`: the common part; listeners enter their addresses once they are bound."""
@@ -13,26 +17,48 @@ class Greetings:
         self.options = options
         self.info = info
         self.websocket_address = ("", 0)
+        self._made: dict[
+            tuple[object, ...], tuple[bytes, bytes, bytes]
+        ] = {}  # each around a client's number and address
+        self._made_of = info, options
 
     def first(self, session: Session) -> bytes:
         """The first INFO of a connection."""
-        return encode_info(self._info_for(session))
+        return self._encode(session, {})
 
     def after_login(self, session: Session) -> bytes:
         """The INFO after a client's first PONG, which names the account."""
         account = session.membership.account
-        return encode_info(
-            self._info_for(session).replace(
-                connect_info=True,
-                auth_required=session.login.gate.required,  # nats-server hides it in the first INFO only
-                remote_account=account.name if account is not None else "",
-                acc_is_sys=account is not None and account.is_system,
-            )
-        )
+        more: dict[str, object] = {
+            "connect_info": True,
+            "auth_required": session.login.gate.required,  # nats-server hides it in the first INFO only
+            "remote_account": account.name if account is not None else "",
+            "acc_is_sys": account is not None and account.is_system,
+        }
+        return self._encode(session, more)
 
     def lame_duck(self, session: Session) -> bytes:
         """The INFO that sends one client to another server."""
         return encode_info(self._info_for(session).replace(ldm=True))
+
+    def _encode(self, session: Session, more: dict[str, object]) -> bytes:
+        """The INFO of a session with other fields. Most clients differ in their number and address alone, so all around
+        these is kept."""
+        login, link = session.login, session.link
+        if login.nonce or link is None or not link.host or login.connection_type == WEBSOCKET:
+            return encode_info(self._info_for(session).replace(**more))
+        if self._made_of[0] is not self.info or self._made_of[1] is not self.options or len(self._made) > _MOST_MADE:
+            self._made.clear()
+            self._made_of = self.info, self.options
+        key = (login.gate.announced, *more.values())
+        parts = self._made.get(key)
+        if parts is None:
+            marked = self._info_for(session).replace(client_id=_NUMBER, client_ip=_ADDRESS, **more)
+            before, _, rest = encode_info(marked).partition(b'"client_id":%d' % _NUMBER)
+            between, _, after = rest.partition(b'"%b"' % _ADDRESS.encode())
+            parts = self._made[key] = before, between, after
+        before, between, after = parts
+        return b'%b"client_id":%d%b"%b"%b' % (before, session.client_id, between, link.host.encode(), after)
 
     def _info_for(self, session: Session) -> ServerInfo:
         websocket = session.login.connection_type == WEBSOCKET

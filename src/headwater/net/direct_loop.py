@@ -21,6 +21,7 @@ import asyncio
 import os
 import select
 import selectors
+import socket
 import time
 from collections.abc import Callable
 from contextvars import Context
@@ -140,6 +141,16 @@ class DirectLoop(asyncio.SelectorEventLoop):
             self.poller.afterwards.append(callback)
         else:
             self.call_soon(callback)
+
+    def attach(
+        self, accepted: socket.socket, protocol: asyncio.BaseProtocol, address: tuple[object, ...]
+    ) -> asyncio.Transport:
+        """As `connect_accepted_socket` without TLS, where that takes a task, two futures and three turns: the protocol's
+        `connection_made` runs in the next turn. `address`: the peer's."""
+        transport: asyncio.Transport = self._make_socket_transport(  # type: ignore[attr-defined]  # asyncio's own way
+            accepted, protocol, extra={"peername": address}
+        )
+        return transport
 
     def call_soon(
         self,

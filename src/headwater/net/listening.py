@@ -80,6 +80,7 @@ class Listener:
         self._pause = FIRST_PAUSE
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # connections being set up
+        self._arriving: set[asyncio.Transport] = set()  # attached in this turn, not told of it yet
         self._failures = RateLimitedLog(self._loop.time)
 
     def open(self) -> None:
@@ -104,12 +105,16 @@ class Listener:
         self._pauses.clear()
         for task in self._tasks:
             task.cancel()
+        for transport in self._arriving:
+            transport.abort()
         for leaving in list(self._leaving):
             self._dismiss(leaving)
 
     async def wait_closed(self) -> None:
         """After `close`: wait until no task or socket of this listener is left."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._arriving:
+            await asyncio.sleep(0)  # their links are made, and aborted, in this turn
 
     def _watch(self, one: socket.socket) -> None:
         try:
@@ -134,21 +139,25 @@ class Listener:
                 return
             self._pause = FIRST_PAUSE
             accepted.setblocking(False)
-            self._receive(accepted, address[0])
+            self._receive(accepted, address)
 
     async def _accept_one_by_one(self, one: socket.socket) -> None:
         while True:
             accepted, address = await self._loop.sock_accept(one)
-            self._receive(accepted, address[0])
+            self._receive(accepted, address)
 
-    def _receive(self, accepted: socket.socket, address: str) -> None:
-        host = plain_host(address)
+    def _receive(self, accepted: socket.socket, address: "Address") -> None:
+        host = plain_host(str(address[0]))
         reason = self.places.refusal(host)
         if reason:
             self.places.note_refusal(self.port, host, reason)
             self._turn_away(accepted)
         else:
             place = self.places.take(host)
+            attach: Attach | None = getattr(self._loop, "attach", None)  # a DirectLoop's
+            if attach is not None and self._tls is None:
+                self._connect_now(attach, accepted, address, place)
+                return
             task = self._start(self._connect(accepted, place))
             task.add_done_callback(partial(_given_up, accepted, place))
 
@@ -174,15 +183,26 @@ class Listener:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _connect(self, accepted: socket.socket, place: Place) -> None:
-        def make_link() -> asyncio.BaseProtocol:
-            guest = self._make_link()
-            guest.on_end = place.leave
-            return cast(asyncio.BaseProtocol, guest)
+    def _connect_now(self, attach: "Attach", accepted: socket.socket, address: "Address", place: Place) -> None:
+        try:
+            transport = attach(accepted, self._link_at(place), address)
+        except Exception:
+            logger.exception("link_not_made")
+            place.leave()
+            accepted.close()
+            return
+        self._arriving.add(transport)
+        self._loop.call_soon(self._arriving.discard, transport)  # after `connection_made`, in the same turn
 
+    def _link_at(self, place: Place) -> asyncio.BaseProtocol:
+        guest = self._make_link()
+        guest.on_end = place.leave
+        return cast(asyncio.BaseProtocol, guest)
+
+    async def _connect(self, accepted: socket.socket, place: Place) -> None:
         try:
             await self._loop.connect_accepted_socket(
-                make_link, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
+                partial(self._link_at, place), accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
             )
             return
         except OSError as error:  # the peer has disconnected already
@@ -274,6 +294,9 @@ def _problem(host: str, port: int, error: Exception) -> EnvironmentProblem:
 
 Address = tuple[str | int, ...]
 """In the form of the socket module: host and port first."""
+
+Attach = Callable[[socket.socket, asyncio.BaseProtocol, Address], asyncio.Transport]
+"""`DirectLoop.attach`."""
 
 
 def addresses(host: str, port: int) -> list[tuple[int, Address]]:
