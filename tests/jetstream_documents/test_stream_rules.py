@@ -28,6 +28,13 @@ def refusal(**settings: object) -> tuple[int, str]:
     return refused.value.err_code, refused.value.description
 
 
+@pytest.mark.parametrize(("max_age", "number"), [(1, 10052), (10**9, 10157)])
+def test_a_pedantic_request_hears_first_that_its_max_age_is_too_short(max_age: int, number: int) -> None:
+    with pytest.raises(JetStreamError) as refused:
+        checked(config(max_age=max_age), pedantic=True)
+    assert refused.value.err_code == number
+
+
 def test_defaults_are_those_of_the_server() -> None:
     complete = checked(config(subjects=[], max_msgs=0, max_bytes=-7))
     assert complete.subjects == ["S"]

@@ -116,7 +116,7 @@ def _check_pedantic(config: StreamConfig, most_window: int) -> None:
     copies = config.mirror is not None or config.sources
     if not config.duplicate_window and not copies and 0 < most_window < DEFAULT_DUPLICATE_WINDOW:
         raise api_error("pedantic", reason="duplicate window limits are higher than current limits")
-    if not config.duplicate_window and 0 < config.max_age < DEFAULT_DUPLICATE_WINDOW:
+    if not config.duplicate_window and SMALLEST_MAX_AGE <= config.max_age < DEFAULT_DUPLICATE_WINDOW:
         raise api_error("pedantic", reason="duplicate window cannot be bigger than max age")
     if config.republish is not None and not config.republish.src:
         raise api_error("pedantic", reason="republish source can not be empty")
