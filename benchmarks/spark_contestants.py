@@ -228,7 +228,7 @@ def direct_gets(url: str, first: int, last: int) -> None:
             # No delivery here has an acknowledgement subject, so the decoder keeps all of them; the last one has a status.
             blocks, decoder.statuses = decoder.statuses, []
             ended = any(block.startswith(b"NATS/1.0 ") for block in blocks)
-            client.pong(decoder.answered_pings())
+            client.pong(decoder.take_pings())
         client.unsubscribe(sid)
         first += batch
     client.close()

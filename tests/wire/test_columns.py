@@ -275,8 +275,8 @@ def test_a_message_without_an_acknowledgement_subject_is_a_stray(reply: bytes) -
 
 def test_pings_and_errors_are_there_for_the_owner_of_the_socket() -> None:
     decoder, _ = decode(b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n")
-    assert decoder.answered_pings() == 2
-    assert decoder.answered_pings() == 0
+    assert decoder.take_pings() == 2
+    assert decoder.take_pings() == 0
     assert decoder.errors == ["Stale Connection"]
 
 

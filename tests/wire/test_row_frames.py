@@ -154,7 +154,7 @@ def test_acknowledgements_are_counted_by_row_in_any_chunks(cuts: list[int]) -> N
     assert [row for row, _ in counter.duplicates] == [0]
     assert [(row, payload[:8]) for row, payload in counter.refused] == [(1, b'{"error"'), (1, b"")]
     assert set(counter.samples) == {b'{"stream":"S","seq":'}
-    assert (counter.answered_pings(), counter.answered_pings(), counter.pongs) == (1, 0, 1)
+    assert (counter.take_pings(), counter.take_pings(), counter.pongs) == (1, 0, 1)
 
 
 def test_a_streams_name_does_not_turn_an_acknowledgement_into_a_refusal() -> None:

@@ -38,7 +38,7 @@ from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.message_view import MessageView
 from headwater.wire.publish import OpWriter
-from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
+from headwater.wire.server_ops import RecordingHandler, ServerOpParser
 
 if TYPE_CHECKING:
     from headwater.client_connection.options import ClientOptions
@@ -46,15 +46,13 @@ if TYPE_CHECKING:
 MAILBOX_SID: int = 1
 
 
-class _Mailbox(ServerOpHandler):
+class _Mailbox(RecordingHandler):
     """Collects the answers that the client itself waits for."""
 
     def __init__(self) -> None:
+        RecordingHandler.__init__(self)
         self.info: bytes = b""
-        self.pings = 0
         self.pongs = 0
-        self.errors: list[str] = []
-        self.violation: RemoteProtocolError | None = None
         self.wanted = b""
         self.answer: tuple[bytes, bytes] | None = None
 
@@ -69,20 +67,8 @@ class _Mailbox(ServerOpHandler):
         self.info = json
         return 0
 
-    def on_ping(self) -> int:
-        self.pings += 1
-        return 0
-
     def on_pong(self) -> int:
         self.pongs += 1
-        return 0
-
-    def on_error(self, text: str) -> int:
-        self.errors.append(text)
-        return 0
-
-    def on_violation(self, error: RemoteProtocolError) -> int:
-        self.violation = error
         return 0
 
 
@@ -320,7 +306,7 @@ class BlockingClient:
         """Read once for the mailbox. Raises a server's error that arrived in place of the awaited answer."""
         came = self.feed(self._parser, deadline)
         mailbox = self._mailbox
-        pings, mailbox.pings = mailbox.pings, 0
+        pings = mailbox.take_pings()
         self._check()
         self.pong(pings)
         if not came and mailbox.answer is None:

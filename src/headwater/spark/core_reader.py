@@ -35,7 +35,7 @@ from headwater.spark.record_batches import record_batches
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.message_view import MessageView
 from headwater.wire.receive import ReceiveBuffer
-from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
+from headwater.wire.server_ops import RecordingHandler, ServerOpParser
 
 logger = logging.getLogger(__name__)
 
@@ -46,15 +46,14 @@ PAUSE_SECONDS = 0.5  # before the next attempt to connect
 OVERHEAD = 64  # bytes of memory per buffered message besides its own
 
 
-class Listener(ServerOpHandler):
+class Listener(RecordingHandler):
     """Buffers messages up to `limit` bytes; beyond that they are counted as `dropped` and discarded."""
 
     def __init__(self, limit: int) -> None:
+        RecordingHandler.__init__(self)
         self.limit = limit
         self.size = 0
         self.dropped = 0
-        self.pings = 0
-        self.errors: list[str] = []
         self.waiting: deque[tuple[bytes, int, bytes, bytes]] = deque()  # subject, ns, header block, payload
         self.changed = threading.Condition()
 
@@ -69,14 +68,6 @@ class Listener(ServerOpHandler):
             block, data = buffer[message.headers : message.payload], buffer[message.payload : message.end]
             self.waiting.append((message.subject_bytes(), time.time_ns(), bytes(block), bytes(data)))
             self.changed.notify()
-        return 0
-
-    def on_ping(self) -> int:
-        self.pings += 1
-        return 0
-
-    def on_error(self, text: str) -> int:
-        self.errors.append(text)
         return 0
 
     def on_violation(self, error: Exception) -> int:
@@ -146,8 +137,7 @@ class Subscriber:
             self._client.feed(parser, deadline_after(READ_SECONDS))
             if listener.errors:
                 raise ConfigError(f"the server answered: {listener.errors[0]}", value=self._options.subjects)
-            pings, listener.pings = listener.pings, 0
-            self._client.pong(pings)
+            self._client.pong(listener.take_pings())
 
     def close(self) -> None:
         self._stop.set()

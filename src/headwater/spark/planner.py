@@ -124,7 +124,7 @@ def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:
         client.pull(stream, consumer, inbox, 1, FIRST_SECONDS)
         while not decoder.received and not decoder.statuses and time.monotonic() < deadline:
             client.feed(parser, deadline)
-            client.pong(decoder.answered_pings())
+            client.pong(decoder.take_pings())
             if decoder.errors or decoder.violation:
                 raise TransportError(f"looking for a time in {stream} failed: {decoder.errors or decoder.violation}")
         client.unsubscribe(sid)
@@ -177,7 +177,7 @@ class _Sentinel:
         decoder = self._decoder
         while not decoder.received and not decoder.statuses and time.monotonic() < deadline:
             self._client.feed(self._parser, deadline)
-            self._client.pong(decoder.answered_pings())
+            self._client.pong(decoder.take_pings())
             if decoder.errors or decoder.violation:
                 raise TransportError(f"waiting on {self._stream} failed: {decoder.errors or decoder.violation}")
         statuses = [status.split(b" ", 2)[1][:3] for status in decoder.statuses]

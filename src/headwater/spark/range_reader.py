@@ -179,7 +179,7 @@ class _Replay:
             while not decoder.complete and not decoder.drained:
                 self._top_up(consumer, inbox)
                 client.feed(parser, deadline_after(EXPIRES))
-                client.pong(decoder.answered_pings())
+                client.pong(decoder.take_pings())
                 if self._account():
                     last_progress = time.monotonic()
                 elif time.monotonic() - last_progress > self.options.read_timeout:

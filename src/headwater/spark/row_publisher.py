@@ -171,7 +171,7 @@ class RowPublisher:
                 client.flush()
                 filling = row < rows.rows and waiting < most
             client.feed(parser, deadline_after(0 if filling else ACK_SECONDS))
-            client.pong(counter.answered_pings())
+            client.pong(counter.take_pings())
             raise_refusal(counter)
             if counter.count > before:
                 waiting -= counter.count - before
@@ -192,7 +192,7 @@ class RowPublisher:
             if client.output.size >= BLOCK_BYTES:
                 client.flush()
                 client.feed(parser, deadline_after(0))
-                client.pong(counter.answered_pings())
+                client.pong(counter.take_pings())
                 raise_refusal(counter)
         expected = counter.pongs + 1
         client.ping()
@@ -200,7 +200,7 @@ class RowPublisher:
         while counter.pongs < expected:
             if not client.feed(parser, deadline):
                 raise RequestTimeout(f"no PONG behind {rows.rows} rows within {ACK_SECONDS:g} s")
-            client.pong(counter.answered_pings())
+            client.pong(counter.take_pings())
             raise_refusal(counter)
         counter.settle()
 

@@ -74,7 +74,7 @@ class StoredReplay:
         self._ask(decoder.position + 1)
         while not (decoder.complete or self._ended):
             client.feed(parser, deadline_after(min(LOOK_SECONDS, self._patience)))
-            client.pong(decoder.answered_pings())
+            client.pong(decoder.take_pings())
             self._check()
             if self._answers > seen:
                 seen, last = self._answers, time.monotonic()

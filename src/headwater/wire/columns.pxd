@@ -1,7 +1,7 @@
 cimport cython
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.memory cimport OutputBuffer
-from headwater.wire.server_ops cimport ServerOpHandler
+from headwater.wire.server_ops cimport RecordingHandler
 
 cdef bytes PREFIX
 cdef bytes ACK_PREFIX
@@ -40,7 +40,7 @@ cdef class TextColumn:
     cdef int append(self, bytes text) except? -1
     cdef int truncate(self, Py_ssize_t count) except? -1
 
-cdef class ColumnDecoder(ServerOpHandler):
+cdef class ColumnDecoder(RecordingHandler):
     cdef readonly bint with_map
     cdef readonly bint with_raw
     cdef readonly Py_ssize_t sid
@@ -54,12 +54,9 @@ cdef class ColumnDecoder(ServerOpHandler):
     cdef readonly bint drained
     cdef readonly Py_ssize_t received
     cdef readonly Py_ssize_t rows
-    cdef readonly Py_ssize_t pings
     cdef readonly Py_ssize_t strays
     cdef readonly Py_ssize_t blockless
     cdef public list statuses
-    cdef public list errors
-    cdef public object violation
     cdef list header_errors
     cdef list unmapped
     cdef TextColumn subjects
@@ -73,9 +70,6 @@ cdef class ColumnDecoder(ServerOpHandler):
     cdef TextColumn items
     cdef long long[::1] marks
     cpdef int on_message(self, MessageView message) except? -1
-    cpdef int on_ping(self) except? -1
-    cpdef int on_error(self, str text) except? -1
-    cpdef int on_violation(self, error) except? -1
     cdef int subject_row(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef int read_ack(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef int message_row(self, bytearray buffer, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1

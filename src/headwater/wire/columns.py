@@ -33,13 +33,13 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
     from cython.cimports.headwater.wire.message_view import MessageView
-    from cython.cimports.headwater.wire.server_ops import ServerOpHandler
+    from cython.cimports.headwater.wire.server_ops import RecordingHandler
 else:
     from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
     from headwater.wire.message_view import MessageView
-    from headwater.wire.server_ops import ServerOpHandler
+    from headwater.wire.server_ops import RecordingHandler
 
-from headwater.errors import HeadwaterError, RemoteProtocolError
+from headwater.errors import HeadwaterError
 from headwater.model.header_block import decode_header_block
 
 PREFIX = b"NATS/1.0\r\n"
@@ -249,7 +249,7 @@ class Columns(NamedTuple):
     blockless: int
 
 
-class ColumnDecoder(ServerOpHandler):
+class ColumnDecoder(RecordingHandler):
     """Rows of one subscription (`sid`) whose stream sequence lies in `[start, end)`.
 
     `position` is the last stream sequence seen (`start - 1` at first), in the range or beyond it; a delivery at or
@@ -263,14 +263,13 @@ class ColumnDecoder(ServerOpHandler):
     """
 
     statuses: list[bytes]
-    errors: list[str]
-    violation: RemoteProtocolError | None
     header_errors: list[tuple[int, str]]
     unmapped: list[int]
 
     def __init__(
         self, sid: cython.Py_ssize_t, start: cython.longlong, end: cython.longlong, *, with_map: bool, with_raw: bool
     ) -> None:
+        RecordingHandler.__init__(self)
         self.with_map = with_map
         self.with_raw = with_raw
         self.start = start
@@ -279,11 +278,8 @@ class ColumnDecoder(ServerOpHandler):
         self.first_gap = -1
         self.complete = end <= start
         self.rows = 0
-        self.pings = 0
         self.strays = 0
         self.blockless = 0
-        self.errors = []
-        self.violation = None
         self.header_errors = []
         self.unmapped = []
         self.subjects = TextColumn()
@@ -365,24 +361,6 @@ class ColumnDecoder(ServerOpHandler):
         self.payloads.append_slice(buffer, payload, end)
         self.rows += 1
         return 0
-
-    def on_ping(self) -> cython.int:
-        self.pings += 1
-        return 0
-
-    def on_error(self, text: str) -> cython.int:
-        self.errors.append(text)
-        return 0
-
-    def on_violation(self, error: RemoteProtocolError) -> cython.int:
-        self.violation = error
-        return 0
-
-    def answered_pings(self) -> int:
-        """The number of PINGs since the last call; the caller sends a PONG for each."""
-        count: int = self.pings
-        self.pings = 0
-        return count
 
     def finish(self) -> None:
         """Mark the range complete, after the server has answered that it has no more messages of it."""

@@ -1,7 +1,7 @@
 cimport cython
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.memory cimport OutputBuffer
-from headwater.wire.server_ops cimport ServerOpHandler
+from headwater.wire.server_ops cimport RecordingHandler
 
 cdef bytes CRLF
 cdef bytes MSG_ID_LINE
@@ -50,25 +50,19 @@ cdef class RowFrames:
     cdef int map_lines(self, Py_ssize_t row) except? -1
     cdef int message_id(self, Py_ssize_t row) except? -1
 
-cdef class AckCounter(ServerOpHandler):
+cdef class AckCounter(RecordingHandler):
     cdef readonly Py_ssize_t sid
     cdef readonly Py_ssize_t rows
     cdef readonly Py_ssize_t count
     cdef readonly bytearray acked
     cdef readonly list duplicates
     cdef readonly list refused
-    cdef readonly list errors
-    cdef readonly object violation
     cdef readonly dict samples
     cdef readonly bytes foreign
     cdef bytes head
-    cdef readonly Py_ssize_t pings
     cdef readonly Py_ssize_t pongs
     cdef Py_ssize_t token
     cdef bint is_ack(self, bytes answer) except? -1
     cdef bint has_member(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytes member) noexcept
     cpdef int on_message(self, MessageView message) except? -1
-    cpdef int on_ping(self) except? -1
     cpdef int on_pong(self) except? -1
-    cpdef int on_error(self, str text) except? -1
-    cpdef int on_violation(self, error) except? -1

@@ -26,14 +26,14 @@ if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import append_number
-    from cython.cimports.headwater.wire.server_ops import ServerOpHandler
+    from cython.cimports.headwater.wire.server_ops import RecordingHandler
 else:
     from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number
-    from headwater.wire.server_ops import ServerOpHandler
+    from headwater.wire.server_ops import RecordingHandler
 
-from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, RemoteProtocolError, SubjectError
+from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, SubjectError
 from headwater.model.header_syntax import checked_name, checked_value
 from headwater.model.subject import validate_subject
 from headwater.wire.columns import HeaderMap, Text
@@ -289,7 +289,7 @@ def _refuse(row: int, name: bytes, value: bytes) -> None:
     raise LocalProtocolError(f"row {row} of the batch: the header {name!r} cannot be written", value=value)
 
 
-class AckCounter(ServerOpHandler):
+class AckCounter(RecordingHandler):
     """Records which of `rows` rows were acknowledged to `<inbox>.<row>`, through the subscription `sid`.
 
     `duplicates` and `refused` list (row, payload of the answer); a refused row counts as not acknowledged, and the
@@ -300,12 +300,11 @@ class AckCounter(ServerOpHandler):
 
     duplicates: list[tuple[int, bytes]]
     refused: list[tuple[int, bytes]]
-    errors: list[str]
-    violation: RemoteProtocolError | None
     samples: dict[bytes, bytes]
     foreign: bytes
 
     def __init__(self, sid: cython.Py_ssize_t, inbox: bytes, rows: cython.Py_ssize_t) -> None:
+        RecordingHandler.__init__(self)
         self.sid = sid
         self.token = len(inbox)
         self.rows = rows
@@ -313,12 +312,9 @@ class AckCounter(ServerOpHandler):
         self.acked = bytearray(rows)
         self.duplicates = []
         self.refused = []
-        self.errors = []
-        self.violation = None
         self.samples = {}
         self.foreign = b""
         self.head = b""
-        self.pings = 0
         self.pongs = 0
 
     def listen(self, sid: int, inbox: bytes) -> None:
@@ -384,24 +380,6 @@ class AckCounter(ServerOpHandler):
             at = find_byte(buffer, 34, at + 1, end)
         return False
 
-    def on_ping(self) -> cython.int:
-        self.pings += 1
-        return 0
-
     def on_pong(self) -> cython.int:
         self.pongs += 1
         return 0
-
-    def on_error(self, text: str) -> cython.int:
-        self.errors.append(text)
-        return 0
-
-    def on_violation(self, error: RemoteProtocolError) -> cython.int:
-        self.violation = error
-        return 0
-
-    def answered_pings(self) -> int:
-        """The number of PINGs since the last call; the caller sends a PONG for each."""
-        count: int = self.pings
-        self.pings = 0
-        return count

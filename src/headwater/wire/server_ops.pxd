@@ -16,6 +16,14 @@ cdef class ServerOpHandler:
     cpdef int on_error(self, str text) except? -1
     cpdef int on_violation(self, error) except? -1
 
+cdef class RecordingHandler(ServerOpHandler):
+    cdef public list errors
+    cdef public object violation
+    cdef Py_ssize_t _pings
+    cpdef int on_ping(self) except? -1
+    cpdef int on_error(self, str text) except? -1
+    cpdef int on_violation(self, error) except? -1
+
 @cython.final
 cdef class KnownLine:
     cdef bytes text

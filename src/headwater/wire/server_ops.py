@@ -77,6 +77,36 @@ class ServerOpHandler:
         return 0
 
 
+class RecordingHandler(ServerOpHandler):
+    """Keeps what the server says besides messages: its PINGs, its errors, and the violation that broke the parser."""
+
+    errors: list[str]
+    violation: RemoteProtocolError | None
+
+    def __init__(self) -> None:
+        self.errors = []
+        self.violation = None
+        self._pings = 0
+
+    def on_ping(self) -> cython.int:
+        self._pings += 1
+        return 0
+
+    def on_error(self, text: str) -> cython.int:
+        self.errors.append(text)
+        return 0
+
+    def on_violation(self, error: RemoteProtocolError) -> cython.int:
+        self.violation = error
+        return 0
+
+    def take_pings(self) -> int:
+        """The number of PINGs since the last call; the caller sends a PONG for each."""
+        count: int = self._pings
+        self._pings = 0
+        return count
+
+
 class KnownLine:
     """The last control line of a message; see `ServerOpParser.take_known`. Positions count from its first byte."""
 
