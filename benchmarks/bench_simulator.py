@@ -33,8 +33,8 @@ def run(steps: int, seed: int) -> tuple[int, int, Counter[str]]:
     if said.returncode or found is None:
         print(said.stdout[-3000:], flush=True)
         raise subprocess.CalledProcessError(said.returncode or 1, command)
-    told = Counter({name: int(count) for count, name in (part.split(" ", 1) for part in found[3].split(", "))})
-    return int(found[1]), int(found[2]), told
+    checks = Counter({name: int(count) for count, name in (part.split(" ", 1) for part in found[3].split(", "))})
+    return int(found[1]), int(found[2]), checks
 
 
 def main() -> int:
@@ -56,12 +56,12 @@ def main() -> int:
     began = time.perf_counter()
     while steps < wanted:
         try:
-            more, lived, told = run(min(BATCH, wanted - steps), arguments.seed + lives)
+            more, lived, checks = run(min(BATCH, wanted - steps), arguments.seed + lives)
         except subprocess.CalledProcessError:
             print(f"a promise was broken after {steps:,} steps in {lives:,} lives")
             return 1
         steps, lives = steps + more, lives + lived
-        counts += told
+        counts += checks
     seconds = time.perf_counter() - began
     for name, count in sorted(counts.items()):
         print(f"{count:>12,} {name}")

@@ -28,10 +28,10 @@ def test_a_subscription_wakes_consumers_that_wait_for_one_of_its_subjects_once(p
     awaited, calls = Awaited(), list[int]()
     awaited.add(b"to.me", lambda: calls.append(1))
     awaited.add(b"to.me", lambda: calls.append(2))
-    awaited.heard(pattern)
+    awaited.interest_arrived(pattern)
     assert calls == ([1, 2] if woken else [])
     assert bool(awaited) is not woken
-    awaited.heard(pattern)
+    awaited.interest_arrived(pattern)
     assert calls == ([1, 2] if woken else [])
 
 
@@ -44,7 +44,7 @@ def test_a_removed_consumer_is_not_woken() -> None:
     awaited.add(b"to", wake)
     awaited.remove(b"to", wake)
     awaited.remove(b"to", wake)
-    awaited.heard(b">")
+    awaited.interest_arrived(b">")
     assert not calls
     assert not awaited
 
@@ -58,7 +58,7 @@ def test_a_woken_consumer_may_wait_again_at_once() -> None:
 
     awaited.add(b"to", wake)
     for _ in range(3):
-        awaited.heard(b"to")
+        awaited.interest_arrived(b"to")
     assert len(calls) == 3
 
 
@@ -69,7 +69,7 @@ TOKENS = st.sampled_from([b"a", b"b", b"a*", b">>", b"*", b">"])
 def test_consumers_whose_subject_matches_the_subscription_are_woken(pattern: list[bytes], subject: list[bytes]) -> None:
     awaited, calls = Awaited(), list[int]()
     awaited.add(b".".join(subject), lambda: calls.append(1))
-    awaited.heard(b".".join(pattern))
+    awaited.interest_arrived(b".".join(pattern))
     assert bool(calls) == matches(b".".join(pattern), b".".join(subject))
 
 

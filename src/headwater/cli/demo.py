@@ -268,16 +268,16 @@ class LineProgress(Progress):
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         super().__init__(console=console, disable=True)
         self._clock = clock
-        self._said: dict[TaskID, tuple[float, float]] = {}
+        self._printed: dict[TaskID, tuple[float, float]] = {}
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
         """Update a task, and print its progress when it is due."""
         super().update(task_id, **fields)
         task = next(each for each in self.tasks if each.id == task_id)
-        at, said = self._said.get(task_id, (float("-inf"), -1.0))
+        at, printed = self._printed.get(task_id, (float("-inf"), -1.0))
         now = self._clock()
-        if task.completed == said or (now - at < LINE_SECONDS and not task.finished):
+        if task.completed == printed or (now - at < LINE_SECONDS and not task.finished):
             return
-        self._said[task_id] = (now, task.completed)
+        self._printed[task_id] = (now, task.completed)
         whole = "" if task.total is None else f" of {task.total:,.0f}"
         self.console.print(f"{task.description:<12} {task.completed:,.0f}{whole}", markup=False, highlight=False)

@@ -109,7 +109,7 @@ def edit_stream(
 ) -> None:
     """Change the configuration of a stream; what is not named stays."""
     before = current().run(lambda client: jetstream_of(client).stream_info(name)).config
-    said: dict[str, object] = {
+    changes: dict[str, object] = {
         "subjects": None if subjects is None else [each.strip() for each in subjects.split(",") if each.strip()],
         "discard": discard,
         "max_msgs": max_msgs,
@@ -125,7 +125,7 @@ def edit_stream(
     wanted = msgspec.structs.replace(
         read_document(config, StreamConfig) if config else before,
         name=name,
-        **{key: value for key, value in said.items() if value is not None},
+        **{key: value for key, value in changes.items() if value is not None},
     )
     _change_stream(before, wanted, dry_run=dry_run, force=force)
 

@@ -51,5 +51,5 @@ def _listener(where: str, config: "ServerConfig") -> str:
 def _reason(where: str, cause: OSError) -> str:
     if isinstance(cause, socket.gaierror):
         return f"listen tcp: lookup {where.rpartition(':')[0]}: no such host"
-    said = os.strerror(cause.errno).lower() if cause.errno and cause.errno > 0 else str(cause)
-    return f"listen tcp {where}: bind: {said}"
+    text = os.strerror(cause.errno).lower() if cause.errno and cause.errno > 0 else str(cause)
+    return f"listen tcp {where}: bind: {text}"

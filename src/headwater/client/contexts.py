@@ -55,7 +55,7 @@ class NatsContext(msgspec.Struct, kw_only=True):
 
     def arguments(self) -> dict[str, object]:
         """The fields that it sets, by the names of `ClientOptions`; `servers` is the text of its URLs."""
-        said: dict[str, object] = {
+        found: dict[str, object] = {
             "servers": self.url,
             "token": self.token,
             "user": self.user,
@@ -68,7 +68,7 @@ class NatsContext(msgspec.Struct, kw_only=True):
             "inbox_prefix": self.inbox_prefix,
             "tls_first": self.tls_first,
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in found.items() if value}
 
     def api_prefix(self) -> str:
         """The prefix of JetStream's API: as it says, that of its domain, or the usual one."""
@@ -177,10 +177,10 @@ def find_options(
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, object]:
-    said: dict[str, object] = {name: _home(env[key]) for key, name in _FROM_ENVIRONMENT.items() if env.get(key)}
+    found: dict[str, object] = {name: _home(env[key]) for key, name in _FROM_ENVIRONMENT.items() if env.get(key)}
     if env.get("NATS_URL"):
-        said["servers"] = env["NATS_URL"]
-    return said
+        found["servers"] = env["NATS_URL"]
+    return found
 
 
 def _home(path: str) -> str:

@@ -332,9 +332,9 @@ class Watch(Iteration[Entry]):
 
 def operation_of(headers: Headers) -> Operation:
     """The operation in an entry's headers: the client's, or the reason of a server's marker."""
-    said = headers.first(NatsHeader.KV_OPERATION)
-    if said in ("DEL", "PURGE"):
-        return "DEL" if said == "DEL" else "PURGE"
+    operation = headers.first(NatsHeader.KV_OPERATION)
+    if operation in ("DEL", "PURGE"):
+        return "DEL" if operation == "DEL" else "PURGE"
     reason = headers.first(NatsHeader.MARKER_REASON)
     if reason == "Remove":
         return "DEL"

@@ -185,7 +185,7 @@ class Mesh:
         self.info = options.info
         self.dynamic = options.name_is_dynamic
         self.peers: dict[str, Peer] = {}
-        self._said: dict[bool, bytes] = {}  # our encoded INFO; True for v2
+        self._encoded_info: dict[bool, bytes] = {}  # our encoded INFO; True for v2
         self._links: dict[int, _Link] = {}
         self._targets: dict[str, _Target] = {}
         self._jitter = jitter
@@ -209,7 +209,7 @@ class Mesh:
     def offer_leafnodes(self, urls: tuple[str, ...]) -> None:
         """Put our addresses for leaf nodes into the INFO for peers that join from now on."""
         self.info.leafnode_urls = urls
-        self._said.clear()
+        self._encoded_info.clear()
 
     def _advertised(self, found: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(url for urls in found for url in urls)) if self.options.advertise else ()
@@ -346,20 +346,20 @@ class Mesh:
     def leave(self) -> list[Action]:
         """Lame duck: send the peers an INFO, so that they stop announcing this broker to clients."""
         self.info.ldm = True
-        self._said.clear()
+        self._encoded_info.clear()
         return [Send(peer.link, self._own_info(peer.dialect == "v2")) for peer in self.peers.values()]
 
     # parts
 
     def _own_info(self, in_v2: bool) -> bytes:
         """Our INFO, encoded once. That for v1 has no v2 fields, so that no peer takes us for a v2 server."""
-        if in_v2 not in self._said:
+        if in_v2 not in self._encoded_info:
             info = self.info
-            told = info if in_v2 else RouteInfo(**{name: getattr(info, name) for name in _OF_V1})
+            shown = info if in_v2 else RouteInfo(**{name: getattr(info, name) for name in _OF_V1})
             if in_v2 and self.options.protocol == "v2":
-                told = info.replace(proto=TRACING)
-            self._said[in_v2] = encode_route_info(told)
-        return self._said[in_v2]
+                shown = info.replace(proto=TRACING)
+            self._encoded_info[in_v2] = encode_route_info(shown)
+        return self._encoded_info[in_v2]
 
     def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
         """The dialling side's documents: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
@@ -385,11 +385,11 @@ class Mesh:
 
     def _dialect(self, info: RouteInfo, connect: RouteConnect | None) -> Dialect | None:
         """The dialect to use with the peer; None if our configuration forbids it."""
-        said = bool(info.headers or info.server_name or info.cluster or info.proto >= 2)
-        said = said or (connect is not None and bool(connect.cluster or connect.headers))
+        is_v2 = bool(info.headers or info.server_name or info.cluster or info.proto >= 2)
+        is_v2 = is_v2 or (connect is not None and bool(connect.cluster or connect.headers))
         if connect is None and self.options.protocol == "v1":
             return "v1"  # a dialled peer announces the newest dialect it has; we may choose the older
-        dialect: Dialect = "v2" if said else "v1"
+        dialect: Dialect = "v2" if is_v2 else "v1"
         return dialect if self.options.protocol in ("auto", dialect) else None
 
     def _same_cluster(self, name: str) -> bool:
@@ -398,7 +398,7 @@ class Mesh:
             return True
         if self.dynamic and name:
             self.info.cluster = name
-            self._said.clear()
+            self._encoded_info.clear()
             return True
         return False
 
@@ -416,8 +416,8 @@ class Mesh:
             old.peer = None
             del self.peers[info.server_id]
             actions += [Lost(known), *self._close(old, f"a better route to {info.server_id}")]
-        host, told = _address(info.ip) if info.ip else ("", 0)
-        host, port = host or state.remote_host, told or info.port
+        host, port = _address(info.ip) if info.ip else ("", 0)
+        host, port = host or state.remote_host, port or info.port
         peer = Peer(
             server_id=info.server_id,
             name=info.server_name,
@@ -465,7 +465,7 @@ class Mesh:
         for other in others:
             if other.dialect != peer.dialect or info.gossip_mode == 1:
                 continue  # v1 and v2 peers cannot dial each other
-            told = RouteInfo(
+            gossip = RouteInfo(
                 server_id=info.server_id,
                 server_name=info.server_name,
                 version=info.version,
@@ -481,7 +481,7 @@ class Mesh:
                 tls_required=info.tls_required,
                 tls_verify=info.tls_verify,
             )
-            actions.append(Send(other.link, encode_route_info(told)))
+            actions.append(Send(other.link, encode_route_info(gossip)))
         return actions
 
     def _on_later_info(self, peer: Peer, info: RouteInfo) -> list[Action]:

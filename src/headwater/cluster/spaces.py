@@ -134,7 +134,7 @@ class Spaces:
         else:
             space.forwarding.limit_one(outlet, interest.token, number)
         if subject and number and space.router.awaited:
-            space.router.awaited.heard(subject)
+            space.router.awaited.interest_arrived(subject)
         return True
 
     def claim(self, account: Account) -> list[tuple[int, "Interest"]]:

@@ -37,7 +37,7 @@ class Awaited:
             if not waiting:
                 del self._waiting[subject]
 
-    def heard(self, pattern: bytes) -> None:
+    def interest_arrived(self, pattern: bytes) -> None:
         """Wake the consumers for a new subscription to `pattern`, here or at a peer."""
         if is_literal(pattern):
             found = [pattern] if pattern in self._waiting else []

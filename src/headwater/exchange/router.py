@@ -245,7 +245,7 @@ class Router:
         if self.imports is not None:
             self.imports.subscribed(subscription)
         if self.awaited:
-            self.awaited.heard(subscription.subject)
+            self.awaited.interest_arrived(subscription.subject)
 
     def subscribe_internal(
         self, subject: bytes, callback: Callback, queue: bytes = b"", *, traced: TracedCallback | None = None
@@ -284,7 +284,7 @@ class Router:
         if self.leafs_side is not None and (announce or to_leafs):
             self.leafs_side.subscribed(subscription)
         if self.awaited:
-            self.awaited.heard(subject)
+            self.awaited.interest_arrived(subject)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:

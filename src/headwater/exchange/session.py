@@ -144,7 +144,7 @@ class Session(ClientOpHandler):
         try:
             used = self.parser.parse(buffer, 0, filled)
             if self.tracer is not None:
-                self.tracer.heard(slice_bytes(buffer, 0, used))
+                self.tracer.received(slice_bytes(buffer, 0, used))
         finally:
             router.end_read()
         if router.flusher.congested:

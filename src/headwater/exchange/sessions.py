@@ -221,7 +221,7 @@ class Sessions:
         trust = self._gate.trust
         for session in self.all():
             if trust is not None and session.login.accepted and session.membership.identity.account == account:
-                reason = trust.farewell(session.membership.identity, self._wall_clock())
+                reason = trust.reason_to_end(session.membership.identity, self._wall_clock())
                 if reason:
                     session.expire(reason)
 
@@ -232,13 +232,13 @@ class Sessions:
         if session.link is not None:
             session.link.pause_reading()
         if isinstance(verdict, PasswordCheck):
-            self._password_checks.start(verdict, session.client_id, partial(self._compared, session))
+            self._password_checks.start(verdict, session.client_id, partial(self._on_password_checked, session))
         elif isinstance(verdict, Lookup):
-            verdict.find(verdict.account, partial(self._sought, session))
+            verdict.find(verdict.account, partial(self._on_account_search, session))
         else:
             self._ask(session, verdict)
 
-    def _compared(self, session: Session, verdict: Identity | Refusal) -> None:
+    def _on_password_checked(self, session: Session, verdict: Identity | Refusal) -> None:
         """A password was compared; a callout service may still decide."""
         options = session.login.pending
         if options is None or session.link is None:
@@ -249,7 +249,7 @@ class Sessions:
         else:
             self._ask(session, found)
 
-    def _sought(self, session: Session) -> None:
+    def _on_account_search(self, session: Session) -> None:
         """The search for an account has ended: judge the credentials again."""
         options = session.login.pending
         if options is None or session.link is None:
@@ -257,7 +257,7 @@ class Sessions:
         verdict = session.login.gate.decide(self._shown(session, options), self._wall_clock())
         if not isinstance(verdict, Identity | Refusal):
             verdict = Refusal("no account that is known signed the user's JWT")
-        self._compared(session, verdict)
+        self._on_password_checked(session, verdict)
 
     def _ask(self, session: Session, question: "Question") -> None:
         kind = "websocket" if question.shown.connection_type == WEBSOCKET else "nats"

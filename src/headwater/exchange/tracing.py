@@ -107,13 +107,13 @@ class Tracer:
     def __init__(self, session: Traced, link: "Link") -> None:
         self._session = session
         self._link = link
-        self._heard = Splitter()
-        self._said = Splitter()
+        self._received = Splitter()
+        self._sent = Splitter()
         self._seen = 0  # bytes in the output that have been logged already
 
-    def heard(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         """Log the ops that the client has sent."""
-        self._log("<<-", self._heard.feed(data))
+        self._log("<<-", self._received.feed(data))
 
     def _log(self, arrow: str, ops: list[tuple[str, bytes]]) -> None:
         session = self._session
@@ -142,7 +142,7 @@ class Tracer:
     def look(self) -> None:
         """Log new output."""
         output = self._link.output
-        self._log("->>", self._said.feed(bytes(output.data[output.head + self._seen : output.size])))
+        self._log("->>", self._sent.feed(bytes(output.data[output.head + self._seen : output.size])))
         self._seen = len(output)
 
     def __getattr__(self, name: str) -> Any:

@@ -123,8 +123,8 @@ def _json(answer: bytes) -> Any:
 
 def _refused(status: int, answer: bytes) -> IggyError:
     try:
-        told = json.loads(answer)
-        return IggyError(str(told["code"]), int(told["id"]), str(told["reason"]), value=status)
+        document = json.loads(answer)
+        return IggyError(str(document["code"]), int(document["id"]), str(document["reason"]), value=status)
     except (ValueError, TypeError, KeyError):
         name = {UNAUTHORIZED: "unauthenticated", NOT_FOUND: "resource_not_found"}.get(status, "http_response_error")
         return refusal(name, f"HTTP {status}: {answer[:200].decode(errors='replace')}", status)

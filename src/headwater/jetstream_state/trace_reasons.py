@@ -20,13 +20,12 @@ def reason_of(error: JetStreamError | StorageError, header_block: bytes, *, in_b
     """Why a message is not stored, in nats-server's words."""
     if not isinstance(error, JetStreamError):
         return str(error)
-    said = error.description
+    description = error.description
     if error.err_code == _WRONG_LAST_ID:
         expected = lookup(header_block, b"Nats-Expected-Last-Msg-Id") or b""
-        return (
-            f"last msgid mismatch: {_quoted(expected.decode('utf-8', 'replace'))} vs {_quoted(said.partition(': ')[2])}"
-        )
-    actual = re.search(r"\d+$", said)
+        stored = description.partition(": ")[2]
+        return f"last msgid mismatch: {_quoted(expected.decode('utf-8', 'replace'))} vs {_quoted(stored)}"
+    actual = re.search(r"\d+$", description)
     of_subject = lookup(header_block, _OF_SUBJECT)
     expected = of_subject or lookup(header_block, b"Nats-Expected-Last-Sequence") or b""
     if error.err_code == _WRONG_SEQUENCE and actual and expected:
@@ -35,8 +34,8 @@ def reason_of(error: JetStreamError | StorageError, header_block: bytes, *, in_b
     if error.err_code in _TOO_LARGE and not in_batch:
         return "maximum payload exceeded"
     if error.err_code in _IN_OTHER_WORDS:
-        return _IN_OTHER_WORDS[error.err_code] or said
-    return f"{said} ({error.err_code})" if error.err_code else said
+        return _IN_OTHER_WORDS[error.err_code] or description
+    return f"{description} ({error.err_code})" if error.err_code else description
 
 
 def _quoted(text: str) -> str:

@@ -312,7 +312,7 @@ class LeafNodes:
             space.forwarding.want(target.outlet, subject, queue, min(weight, 1 << 16))
         space.want(neighbour, subject, queue, weight)
         if weight and space.account.router.awaited:
-            space.account.router.awaited.heard(subject)
+            space.account.router.awaited.interest_arrived(subject)
 
     def publish_refused(self, leaf: LeafConnection, subject: bytes) -> None:
         """A spoke has published to a denied subject: send it an error, and close its connection."""

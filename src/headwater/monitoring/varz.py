@@ -64,7 +64,7 @@ def _identity(view: View, options: BrokerOptions) -> Document:
         "system_account": view.broker.system_account,
     }
     sessions = view.broker.sessions
-    if sessions is not None and view.broker.cluster is not None and view.broker.cluster.peers:  # else none is told
+    if sessions is not None and view.broker.cluster is not None and view.broker.cluster.peers:  # else there is none
         info = sessions.greetings.info
         named = {"connect_urls": info.connect_urls, "ws_connect_urls": info.ws_connect_urls}
         document |= {name: list(urls) for name, urls in named.items() if urls}

@@ -57,20 +57,20 @@ class Journal:
     def note(self, kind: str, *, log: bool = True, **fields: object) -> None:
         """Record an event of this kind; `log` False: the caller has logged it already."""
         self.counts[kind] += 1
-        said = {name: _shortened(value) for name, value in fields.items()}
+        shown = {name: _shortened(value) for name, value in fields.items()}
         now = self._wall_clock_ns()
         before = self._last.get(kind)
-        if before is not None and before[0] == said:
+        if before is not None and before[0] == shown:
             before[1]["times"] = int(str(before[1].get("times", 1))) + 1
             before[1]["last_ns"] = now
         else:
-            event: Event = {"kind": kind, "time_ns": now, **said}
+            event: Event = {"kind": kind, "time_ns": now, **shown}
             self.events.append(event)
-            self._last[kind] = (said, event)
+            self._last[kind] = (shown, event)
         if log:
-            self._write(kind, said)
+            self._write(kind, shown)
 
-    def _write(self, kind: str, said: dict[str, object]) -> None:
+    def _write(self, kind: str, shown: dict[str, object]) -> None:
         second = float(int(self._clock()))
         since, lines, left_out = self._lines.get(kind, (second, 0, 0))
         if since != second:
@@ -79,7 +79,7 @@ class Journal:
             self._lines[kind] = (since, lines, left_out + 1)
             return
         self._lines[kind] = (since, lines + 1, 0)
-        words = [f"{name}={value!r}" for name, value in said.items() if value != ""]
+        words = [f"{name}={value!r}" for name, value in shown.items() if value != ""]
         if left_out:
             words.append(f"left_out={left_out}")
         logger.log(KINDS[kind], "%s %s", kind, " ".join(words))

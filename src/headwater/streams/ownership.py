@@ -49,11 +49,11 @@ def judge_owner(files: Files, directory: str, bases: Sequence[int], known: bytes
     path = f"{directory}/{STATE_DOCUMENT}"
     states = {copy.path: state for copy in meta.copies(files, path, []) if (state := LogState.decode(copy.payload))}
     voices = Counter(claim for base in bases if (claim := _claim(files, directory, base)) is not None)
-    heard = set(voices)
+    claimed_by_segments = set(voices)
     voices.update(state.identity for state in states.values())
     identity = known if known != NOBODY else None
     if identity is None and voices:
-        identity = max(voices, key=lambda claim: (voices[claim], claim in heard))
+        identity = max(voices, key=lambda claim: (voices[claim], claim in claimed_by_segments))
     strangers = [
         (place, f"is of the log {state.identity.hex()}")
         for place, state in states.items()

@@ -91,8 +91,8 @@ def decode_info(json: bytes) -> ServerInfo:
 def encode_connect(options: ConnectOptions) -> bytes:
     """The whole op, `CONNECT {json}\\r\\n`."""
     state = options.__dict__
-    told = {wire: state[name] for wire, name in _CONNECT_NAMES.items() if state[name] is not None}
-    return b"CONNECT " + encode_fields(told) + b"\r\n"
+    fields = {wire: state[name] for wire, name in _CONNECT_NAMES.items() if state[name] is not None}
+    return b"CONNECT " + encode_fields(fields) + b"\r\n"
 
 
 def decode_connect(json: bytes) -> ConnectOptions:

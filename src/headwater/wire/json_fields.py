@@ -35,9 +35,9 @@ def differing(record: Record, names: Mapping[str, str], always: Collection[str] 
     return {wire: values[name] for wire, name in names.items() if name in always or values[name] != defaults[name]}
 
 
-def encode_fields(told: dict[str, object]) -> bytes:
+def encode_fields(fields: dict[str, object]) -> bytes:
     """The JSON object, without white space."""
-    return _encode(told).encode()
+    return _encode(fields).encode()
 
 
 def read_fields(json: bytes, kinds: Kinds) -> dict[str, Any]:

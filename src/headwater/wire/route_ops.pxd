@@ -77,7 +77,7 @@ cdef class RouteOpParser:
         Py_ssize_t end,
     ) except? -1
     cdef int _dispatch(self, bytes verb, bytes argument) except? -1
-    cdef int _hear_leaf(self, bytes verb, list[bytes] words) except? -1
+    cdef int _leaf_interest_line(self, bytes verb, list[bytes] words) except? -1
     cdef int _stop_if(self, int result) except? -1
     cdef Py_ssize_t _violation(self, int violation) except? -2
 

@@ -433,7 +433,7 @@ class RouteOpParser:
         if verb == b"-ERR":
             return self.handler.on_error(argument.strip(b" \t'"))
         if self.dialect == LEAF and verb[0] in b"L":
-            return self._hear_leaf(verb, _words(argument))
+            return self._leaf_interest_line(verb, _words(argument))
         if verb == b"+OK" or verb[0] in b"A":  # a gateway's account interest does not concern a route
             return 0
         words: list[bytes] = _words(argument)
@@ -462,7 +462,7 @@ class RouteOpParser:
         self._violation(BAD_ARGUMENTS)
         return 1
 
-    def _hear_leaf(self, verb: bytes, words: list[bytes]) -> cython.int:
+    def _leaf_interest_line(self, verb: bytes, words: list[bytes]) -> cython.int:
         """LS+ and LS- between leaf nodes. LS- with a weight is ignored, as in nats-server."""
         if not words:
             self._violation(UNKNOWN_OPERATION)

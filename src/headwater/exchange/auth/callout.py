@@ -78,14 +78,14 @@ def request_claims(question: Question, user_key: str, server: dict[str, Any], cl
         "lang": connect.lang,
         "version": connect.version,
     }
-    told = {**client, "nonce": shown.nonce if shown.signature else ""}
+    client_info = {**client, "nonce": shown.nonce if shown.signature else ""}
     return {
         "aud": _AUDIENCE,
         "sub": question.callout.issuer,
         "nats": {
             "server_id": _without_blanks(server, "name", "host", "id"),
             "user_nkey": user_key,
-            "client_info": _without_blanks(told),
+            "client_info": _without_blanks(client_info),
             "connect_opts": {**_without_blanks(asked), "protocol": connect.protocol},
             "type": "authorization_request",
             "version": 2,

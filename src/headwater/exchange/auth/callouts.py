@@ -57,7 +57,7 @@ class Callouts:
             if verdict is not None:
                 loop.call_soon(act, verdict)
 
-        def heard(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        def on_answer(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
             end(self._verdict(question, user_key, bytes(payload)))
             return True
 
@@ -73,7 +73,7 @@ class Callouts:
         if callout.xkey:
             message = self._keys.seal(message, callout.xkey)
             header_block = f"NATS/1.0\r\n{XKEY_HEADER}: {self._keys.xkey}\r\n\r\n".encode()
-        subscription: Subscription = router.subscribe_internal(inbox, heard)
+        subscription: Subscription = router.subscribe_internal(inbox, on_answer)
         timer = loop.call_later(seconds, end, Refusal("the callout service did not answer in time"))
         self._waiting[user_key] = lambda: end(None)
         if not router.has_interest(SUBJECT) or not router.publish(SUBJECT, inbox, header_block, message):

@@ -100,7 +100,7 @@ class Trust:
         """Whether `key` is an operator's."""
         return key in self._keys
 
-    def farewell(self, identity: Identity, now: float) -> str:
+    def reason_to_end(self, identity: Identity, now: float) -> str:
         """The -ERR text for a client that may not stay after its account has changed; "" if it may stay."""
         account = self.accounts.get(identity.account)
         if account is None or not is_valid_at(account.token, now):

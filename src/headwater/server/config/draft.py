@@ -96,8 +96,8 @@ class Draft:
         return BrokerOptions(cluster=self._cluster(), **keywords)
 
     def _monitoring(self, broker: BrokerOptions) -> MonitoringOptions | None:
-        told = self.monitoring
-        plain, encrypted = told.get("port", 0), told.get("tls_port", 0)
+        settings = self.monitoring
+        plain, encrypted = settings.get("port", 0), settings.get("tls_port", 0)
         if not plain and not encrypted:
             return None
         if plain and encrypted:
@@ -108,11 +108,11 @@ class Draft:
         if encrypted and broker.tls is None:
             raise ConfigError("TLS is needed for HTTPS monitoring", hint="give the broker a tls block")
         return MonitoringOptions(
-            host=told.get("host") or broker.host,
+            host=settings.get("host") or broker.host,
             port=_port(plain or encrypted, 0),
             tls=bool(encrypted),
-            base_path=_base_path(told.get("base_path", "")),
-            metrics_prefix=_metrics_prefix(told.get("metrics_prefix", "")),
+            base_path=_base_path(settings.get("base_path", "")),
+            metrics_prefix=_metrics_prefix(settings.get("metrics_prefix", "")),
         )
 
     def _cluster(self) -> "ClusterOptions | None":
@@ -126,9 +126,9 @@ class Draft:
         return ClusterOptions(**{**keywords, "port": _port(keywords["port"], 0)})
 
 
-def _port(told: int, default: int) -> int:
+def _port(configured: int, default: int) -> int:
     """The port to bind: any free one (0) for -1, the default for 0."""
-    return 0 if told == -1 else told or default
+    return 0 if configured == -1 else configured or default
 
 
 def _metrics_prefix(prefix: str) -> str:

@@ -239,7 +239,7 @@ TOP = Block(
         done(
             "connection_limits",
             read_connection_limits,
-            "before somebody has logged in, by listener; not in nats-server",
+            "of connections without a login yet, by listener; not in nats-server",
         ),
         done("max_connections max_conn", fields.number, "clients at a time; 65,536, -1 for no limit"),
         done("max_subscriptions max_subs", fields.number, "of one client; no limit"),
@@ -346,19 +346,19 @@ def _sort(found: dict[str, Any], reading: Reading, path: str) -> Draft:
 
 
 def _monitoring(found: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, port in (("http", "port"), ("https", "tls_port")):
         if name in found:
-            host, told[port] = found.pop(name)
+            host, settings[port] = found.pop(name)
             if host:
-                told["host"] = host
+                settings["host"] = host
         if f"{name}_port" in found:
-            told[port] = found.pop(f"{name}_port")
+            settings[port] = found.pop(f"{name}_port")
     if "http_base_path" in found:
-        told["base_path"] = found.pop("http_base_path")
+        settings["base_path"] = found.pop("http_base_path")
     if "metrics_prefix" in found:
-        told["metrics_prefix"] = found.pop("metrics_prefix")
-    return told
+        settings["metrics_prefix"] = found.pop("metrics_prefix")
+    return settings
 
 
 def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOptions | None:

@@ -92,8 +92,8 @@ class Claims:
                 return
             self._resolver.take(account, token)
         except HeadwaterError as error:
-            said = f"{verb} resulted in error - {error.message}"
-            self._answer(reply, {"error": {"account": about, "code": 500, "description": said}})
+            text = f"{verb} resulted in error - {error.message}"
+            self._answer(reply, {"error": {"account": about, "code": 500, "description": text}})
             return
         done = "jwt updated cache" if kind == "cache" else "jwt updated"
         self._answer(reply, {"data": {"account": about, "code": 200, "message": done}})
@@ -137,8 +137,8 @@ class Claims:
             for key in order.accounts:
                 self._resolver.drop(key)
         except HeadwaterError as error:
-            said = f"delete accounts request by {who} failed - {error.message}"
-            self._answer(reply, {"error": {"code": 500, "description": said}})
+            text = f"delete accounts request by {who} failed - {error.message}"
+            self._answer(reply, {"error": {"code": 500, "description": text}})
             return True
         self._answer(reply, {"data": {"code": 200, "message": f"deleted {len(order.accounts)} accounts"}})
         return True
@@ -154,7 +154,7 @@ class Claims:
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         inbox = f"_INBOX.{os.urandom(12).hex()}".encode()
 
-        def heard(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        def on_answer(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
             if payload and not found.done() and len(payload) <= _MAX_LINE:
                 found.set_result(bytes(payload).decode("ascii", "replace"))
             return True
@@ -163,7 +163,7 @@ class Claims:
         forwarding = self._router.forwarding
         if forwarding is None or not forwarding.has_interest(subject):
             return ""
-        subscription = self._router.subscribe_internal(inbox, heard)
+        subscription = self._router.subscribe_internal(inbox, on_answer)
         try:
             self._router.publish(subject, inbox, b"", b"")
             return await found

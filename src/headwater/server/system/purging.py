@@ -46,8 +46,8 @@ class Purging:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if reply:
-            said = {"type": TYPE_PREFIX + "account_purge_response", "initiated": True}
-            self._router.publish(reply, b"", b"", encode(said))
+            document = {"type": TYPE_PREFIX + "account_purge_response", "initiated": True}
+            self._router.publish(reply, b"", b"", encode(document))
         return True
 
     async def _purge(self, name: str) -> None:

@@ -87,9 +87,9 @@ class Services:
             drive(self._say(make, payload), partial(self._send, reply))
         return True
 
-    def _send(self, reply: bytes, said: bytes) -> None:
-        if said:
-            self._router.publish(reply, b"", b"", said)
+    def _send(self, reply: bytes, answer: bytes) -> None:
+        if answer:
+            self._router.publish(reply, b"", b"", answer)
 
     def _find(self, words: list[str], header_block: bytes) -> Callable[[dict[str, Any]], Document | Steps] | None:
         """The function that builds the answer."""
@@ -132,10 +132,10 @@ class Services:
             document = {"data": None, "error": {"code": 500, "description": error.message}}
         if make == self._identity:
             return encode(document)
-        said = yield from encoded({"server": self._speaker.server(), **document}, encode)
-        if len(said) > PIECE:
+        answer = yield from encoded({"server": self._speaker.server(), **document}, encode)
+        if len(answer) > PIECE:
             yield  # to publish it is a step of its own
-        return said
+        return answer
 
     def _is_meant(self, options: dict[str, Any]) -> bool:
         server = self._speaker.identity()
