@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.errors import StorageError
-from headwater.jetstream_state.schedules import FIRST_RETRY, Brought, Schedules, ended_by, with_rollup
+from headwater.jetstream_state.schedules import FIRST_RETRY, ProducedMessage, Schedules, ended_by, with_rollup
 from headwater.model.timestamps import SECOND, format_time
 from headwater.streams.log import StoredRecord
 
@@ -35,7 +35,7 @@ class Bench:
         self.schedules.note(subject, sequence, headers, at)
         return sequence
 
-    def bring(self, now: int) -> list[Brought]:
+    def bring(self, now: int) -> list[ProducedMessage]:
         """What is due, stored at once."""
         brought = self.schedules.take_due(now)
         for one in brought:

@@ -169,7 +169,7 @@ class Connection(ConnectionOps):
             return self.on_violation(error)
         lame = info.ldm and not self.info.ldm
         self.info = info
-        self.obey(info)
+        self.apply_limits(info)
         if conversation is None:
             return 0
         if self.comeback is not None and (new := self.comeback.announced(info, conversation.address)):
@@ -312,7 +312,7 @@ class Connection(ConnectionOps):
                 await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
             self._end(None)
             return
-        self.shut()
+        self.refuse_publishes()
         link.close()
         await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
         if not self.closed.done():
@@ -349,7 +349,7 @@ class Connection(ConnectionOps):
             if self.comeback is None or self._ordered:
                 raise self.closed_error() from error
 
-    def away(self, size: int) -> None:
+    def keep_for_later(self, size: int) -> None:
         link = self.link
         if link is not None and not self._ordered and self.comeback is not None:
             self._step_away(TransportError("the connection was lost"))  # its conversation ends later
@@ -417,7 +417,7 @@ class Connection(ConnectionOps):
         conversation = self.conversation
         if conversation is None:
             return
-        self.shut()
+        self.refuse_publishes()
         conversation.end(error)
         if self.comeback is not None and not self._ordered:
             self._step_away(error)

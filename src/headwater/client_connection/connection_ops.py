@@ -57,7 +57,7 @@ class ConnectionOps(ServerOpHandler):
 
     def on_message(self, message: MessageView) -> cython.int:
         queue: MessageQueue | None = self.last_queue
-        made: Message
+        new: Message
         if queue is None or queue.sid != message.sid:
             queue = self.queues.get(message.sid)
             if queue is None:
@@ -72,21 +72,21 @@ class ConnectionOps(ServerOpHandler):
         if not equals(buffer, message.subject, message.subject_end, queue.last_subject_bytes):
             queue.last_subject_bytes = message.subject_bytes()
             queue.last_subject = queue.last_subject_bytes.decode("utf-8", "surrogateescape")
-        made = Message.__new__(Message)  # a tenth of the cost of calling __init__ with five arguments
-        made.subject = queue.last_subject
-        made.data = slice_bytes(buffer, message.payload, message.end)
-        made.reply = ""
-        made.header_block = b""
-        made.channel = self
-        made._headers = None
+        new = Message.__new__(Message)  # a tenth of the cost of calling __init__ with five arguments
+        new.subject = queue.last_subject
+        new.data = slice_bytes(buffer, message.payload, message.end)
+        new.reply = ""
+        new.header_block = b""
+        new.channel = self
+        new._headers = None
         if message.reply_end > message.reply:
-            made.reply = message.reply_bytes().decode("utf-8", "surrogateescape")
+            new.reply = message.reply_bytes().decode("utf-8", "surrogateescape")
         if message.payload > message.headers:
-            made.header_block = slice_bytes(buffer, message.headers, message.payload)
+            new.header_block = slice_bytes(buffer, message.headers, message.payload)
         if not queue.touched:
             queue.touched = True
             self.touched.append(queue)
-        queue.add(made, message.end - message.headers)
+        queue.add(new, message.end - message.headers)
         return 0
 
     def wake_touched(self) -> None:
@@ -101,7 +101,7 @@ class ConnectionOps(ServerOpHandler):
     def publish(
         self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
     ) -> Awaitable[None]:
-        """Buffer a message. Raises SubjectError, HeaderError, PayloadTooLarge, ConnectionClosed, BufferFull"""
+        """Buffer a message. Raises SubjectError, HeaderError, PayloadTooLarge, ConnectionClosed, BufferFull."""
         return self.send(subject, data, reply, headers)
 
     def send(
@@ -126,7 +126,7 @@ class ConnectionOps(ServerOpHandler):
                 limit=self.max_payload,
             )
         if link is None or not self.open:
-            self.away(size)
+            self.keep_for_later(size)
             self.writer.publish(subject, reply, block, payload)
             return _DONE if self.writer.output.size < TURN_BYTES else self.turn
         writer.publish(subject, reply, block, payload)
@@ -165,7 +165,7 @@ class ConnectionOps(ServerOpHandler):
         self.open = False
         self.forget_output()
 
-    def shut(self) -> None:
+    def refuse_publishes(self) -> None:
         """The link takes no more publishes; what is in its output is still written."""
         self.open = False
 
@@ -173,7 +173,7 @@ class ConnectionOps(ServerOpHandler):
         """Begin an empty buffer."""
         self.writer = OpWriter(OutputBuffer())
 
-    def obey(self, info: ServerInfo) -> None:
+    def apply_limits(self, info: ServerInfo) -> None:
         """Apply the server's limits."""
         self.max_payload = info.max_payload
         self.takes_headers = info.headers
@@ -194,7 +194,7 @@ class ConnectionOps(ServerOpHandler):
         """Give the loop its turn, and wait while the server does not keep up."""
         raise NotImplementedError
 
-    def away(self, size: int) -> None:
+    def keep_for_later(self, size: int) -> None:
         """A publish of `size` bytes finds no server: raises when it cannot be kept for later.
 
         Afterwards `writer` writes into a buffer that the next server gets.

@@ -23,7 +23,7 @@ from headwater.jetstream.consumer_registry import ConsumerRegistry, count_pendin
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry
-from headwater.jetstream_advisories.advisories import Advisories, made_up_id
+from headwater.jetstream_advisories.advisories import Advisories, random_id
 from headwater.jetstream_documents.answers import TYPE_PREFIX, RestoreAnswer, StreamCreateAnswer, encode, error_document
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.consumer_rules import checked as checked_consumer
@@ -90,7 +90,7 @@ class BackupApi:
         state = stream.state()
         state.consumer_count = len(consumers)
         archive = pieces(stream.log, msgspec.json.encode(state), consumers, now)
-        acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{made_up_id()}"
+        acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{random_id()}"
         sender = ChunkSender(self._router, deliver, acks, request.chunk, request.window)
         client = self._asker()
 
@@ -134,7 +134,7 @@ class BackupApi:
             raise api_error("restore_failed", reason=error.strerror or str(error)) from error
         from headwater.jetstream_backup.receiving import ChunkReceiver
 
-        subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{made_up_id()}"
+        subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{random_id()}"
         begun: Document = {"start": self._now(), "client": self._asker()}
         self._tell(config.name, "restore_create", {"client": begun["client"]})
         finish = partial(self._finish, config, spool, begun)

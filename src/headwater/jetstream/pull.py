@@ -19,7 +19,7 @@ from headwater.jetstream.delivering import (
     TURN_MESSAGES,
     DeliveringConsumer,
 )
-from headwater.jetstream_advisories.advisories import Advisories, made_up_id
+from headwater.jetstream_advisories.advisories import Advisories, random_id
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo
 from headwater.jetstream_documents.pull_requests import (
     EXCEEDED_MAX_WAITING,
@@ -53,7 +53,7 @@ class PullConsumer(DeliveringConsumer):
     ) -> None:
         self._queue = RequestQueue()
         self._advisories = Advisories(router, clock_ns, stream.domain)
-        self._groups = PriorityGroups(made_up_id, self._on_pinned, self._on_unpinned, self._on_lost_pin)
+        self._groups = PriorityGroups(random_id, self._on_pinned, self._on_unpinned, self._on_lost_pin)
         super().__init__(stream, router, name, created_ns, state, clock_ns, on_idle, on_change)
         self._arm()
 

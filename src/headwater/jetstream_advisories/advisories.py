@@ -22,7 +22,7 @@ METRIC_TYPE_PREFIX = "io.nats.jetstream.metric.v1."
 ID_LENGTH = 22  # characters
 
 
-def made_up_id() -> str:
+def random_id() -> str:
     """A random id of 22 characters, like nats-server's."""
     return short_name(os.urandom(ID_LENGTH))
 
@@ -48,7 +48,7 @@ class Advisories:
     def __init__(self, router: Router, clock_ns: Callable[[], int], place: Place) -> None:
         self._router = router
         self._clock_ns = clock_ns
-        self._domain = place
+        self._place = place
 
     def is_wanted(self, about: str) -> bool:
         """Whether `$JS.EVENT.ADVISORY.<about>` has a subscriber."""
@@ -64,12 +64,12 @@ class Advisories:
             return
         document: Document = {
             "type": kind,
-            "id": made_up_id(),
+            "id": random_id(),
             "timestamp": format_time(self._clock_ns()),
             **fields,
         }
-        if self._domain.name:
-            document["domain"] = self._domain.name
+        if self._place.name:
+            document["domain"] = self._place.name
         router.publish(subject, b"", b"", msgspec.json.encode(document))
 
     def request(self, server: str, client: Document, call: tuple[str, bytes], answer: bytes) -> None:
@@ -127,13 +127,13 @@ class Advisories:
 
     def pinned(self, stream: str, consumer: str, group: str, pin: str) -> None:
         """A client was pinned in a priority group: it alone gets the group's messages."""
-        fields: Document = {"account": self._domain.account, "stream": stream, "consumer": consumer}
+        fields: Document = {"account": self._place.account, "stream": stream, "consumer": consumer}
         fields |= {"group": group, "pinned_id": pin}
         self.send(f"CONSUMER.PINNED.{stream}.{consumer}", "consumer_group_pinned", fields)
 
     def unpinned(self, stream: str, consumer: str, group: str, reason: str) -> None:
         """The pinned client was unpinned. `reason`: admin or timeout."""
-        fields: Document = {"account": self._domain.account, "stream": stream, "consumer": consumer}
+        fields: Document = {"account": self._place.account, "stream": stream, "consumer": consumer}
         fields |= {"group": group, "reason": reason}
         self.send(f"CONSUMER.UNPINNED.{stream}.{consumer}", "consumer_group_unpinned", fields)
 
@@ -143,6 +143,6 @@ class Advisories:
         fields: Document = {"stream": stream, "batch": batch, "reason": reason}
         about, kind = f"STREAM.BATCH_ABANDONED.{stream}", "stream_batch_abandoned"
         self.send(about, kind, fields)
-        if self._domain.system is not None:
-            fields = {"account": self._domain.account, **fields}
-            self._send(self._domain.system, PREFIX + about, TYPE_PREFIX + kind, fields)
+        if self._place.system is not None:
+            fields = {"account": self._place.account, **fields}
+            self._send(self._place.system, PREFIX + about, TYPE_PREFIX + kind, fields)

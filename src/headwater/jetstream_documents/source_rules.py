@@ -8,7 +8,7 @@ An origin that does not exist, a filter that matches nothing, and a start by seq
 with nats-server.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.api_errors import api_error
@@ -71,11 +71,8 @@ def check_filters(config: StreamConfig) -> None:
 
 def check_transform(setting: SubjectTransform | None) -> None:
     """Check the `subject_transform` of a stream. Raises JetStreamError."""
-    if setting is None:
-        return
-    if setting.src and not is_valid_subject(setting.src.encode()):
-        raise api_error("stream_transform_source", subject=setting.src)
-    _check_mapping(setting, "stream_transform")
+    if setting is not None:
+        _check_setting(setting, "stream_transform")
 
 
 def check_origins(config: StreamConfig, find: Callable[[str], StreamConfig | None], *, pedantic: bool = False) -> None:
@@ -123,12 +120,8 @@ def _check_mirror(config: StreamConfig, mirror: StreamSource) -> None:
     if config.subject_delete_marker_ttl > 0:  # a marker would take a sequence that the origin gives to a message
         raise api_error("stream_config", reason="subject delete markers forbidden on mirrors")
     for place, setting in enumerate(mirror.subject_transforms):
-        if setting.src and not is_valid_subject(setting.src.encode()):
-            raise api_error("mirror_transform_source", subject=setting.src)
-        _check_mapping(setting, "mirror_transform")
-        others = mirror.subject_transforms[:place] + mirror.subject_transforms[place + 1 :]
-        if any(_overlap(setting.src or ALL, other.src or ALL) for other in others):
-            raise api_error("mirror_filters_overlap")
+        _check_setting(setting, "mirror_transform")
+        _check_overlap(mirror.subject_transforms, place, "mirror_filters_overlap")
     if mirror.external is None and not _is_name(mirror.name):
         raise api_error("mirror_name_invalid")
 
@@ -145,13 +138,9 @@ def _check_sources(sources: Iterable[StreamSource]) -> None:
         if source.filter_subject and source.subject_transforms:
             raise api_error("source_filter_and_transforms")
         for setting in source.subject_transforms:
-            if setting.src and not is_valid_subject(setting.src.encode()):
-                raise api_error("source_transform_source", subject=setting.src)
-            _check_mapping(setting, "source_transform")
-        for place, setting in enumerate(source.subject_transforms):
-            others = source.subject_transforms[:place] + source.subject_transforms[place + 1 :]
-            if any(_overlap(setting.src or ALL, other.src or ALL) for other in others):
-                raise api_error("source_filters_overlap")
+            _check_setting(setting, "source_transform")
+        for place in range(len(source.subject_transforms)):
+            _check_overlap(source.subject_transforms, place, "source_filters_overlap")
         if not _is_usable(source.consumer, source):
             raise api_error("source_consumer_invalid")
         if source.consumer is not None:
@@ -171,11 +160,21 @@ def _is_usable(consumer: SourceConsumer | None, source: StreamSource) -> bool:
     return not (source.opt_start_seq or source.opt_start_time or source.filter_subject)
 
 
-def _check_mapping(setting: SubjectTransform, refusal: str) -> None:
+def _check_setting(setting: SubjectTransform, refusal: str) -> None:
+    """`refusal`: the error of a transform that is none; with `_source`, that of an invalid source."""
+    if setting.src and not is_valid_subject(setting.src.encode()):
+        raise api_error(f"{refusal}_source", subject=setting.src)
     try:
         transform_of(setting)
     except ValueError as error:
         raise api_error(refusal, reason=str(error)) from None
+
+
+def _check_overlap(settings: Sequence[SubjectTransform], place: int, refusal: str) -> None:
+    """Refuse a transform whose source overlaps with that of another one."""
+    others = [*settings[:place], *settings[place + 1 :]]
+    if any(_overlap(settings[place].src or ALL, other.src or ALL) for other in others):
+        raise api_error(refusal)
 
 
 def _check_prefixes(config: StreamConfig, subjects: list[str]) -> None:

@@ -34,7 +34,7 @@ _REPLACED = (b"Nats-Msg-Id:", b"Nats-TTL:", b"Nats-Rollup:")
 Row = tuple[bytes, int, int]
 
 
-class Brought(NamedTuple):
+class ProducedMessage(NamedTuple):
     """A message produced by a schedule, to be stored on `target`. `schedule`: the schedule's subject."""
 
     schedule: bytes
@@ -111,7 +111,7 @@ class Schedules:
             heappop(self._due)
         return self._due[0][0] if self._due else 0
 
-    def take_due(self, now: int) -> list[Brought]:
+    def take_due(self, now: int) -> list[ProducedMessage]:
         """The messages due, in the order of the schedules' sequences. A schedule is not due again until its message was
         noted, or `failed` was called."""
         due: list[tuple[int, bytes]] = []
@@ -119,7 +119,7 @@ class Schedules:
             _, subject = heappop(self._due)
             self._schedules[subject].taken = True
             due.append((self._schedules[subject].sequence, subject))
-        return [brought for _, subject in sorted(due) if (brought := self._brought(subject, now)) is not None]
+        return [produced for _, subject in sorted(due) if (produced := self._produce(subject, now)) is not None]
 
     def failed(self, subject: bytes, now: int) -> None:
         """A produced message could not be stored: its schedule is due again a little later."""
@@ -130,7 +130,7 @@ class Schedules:
             schedule.at = now + schedule.retry
             heappush(self._due, (schedule.at, subject))
 
-    def _brought(self, subject: bytes, now: int) -> Brought | None:
+    def _produce(self, subject: bytes, now: int) -> ProducedMessage | None:
         schedule = self._schedules[subject]
         try:
             message = self._load(schedule.sequence)
@@ -147,7 +147,7 @@ class Schedules:
         block = message.header_block
         sample = sample or message  # no sample yet: use the schedule's own content
         target = lookup(block, TARGET) or b""
-        return Brought(subject, target, _passed_on(block, sample.header_block, subject, turn), sample.payload)
+        return ProducedMessage(subject, target, _passed_on(block, sample.header_block, subject, turn), sample.payload)
 
     def _set(self, subject: bytes, following: bytes) -> None:
         schedule = self._schedules.get(subject)
