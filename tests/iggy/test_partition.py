@@ -98,6 +98,22 @@ def test_an_answer_has_its_bound_and_one_batch_at_least(monkeypatch: pytest.Monk
             await send(partition, bytes(size))
         assert [offset for offset, _ in polled(partition, 0, 100)] == [0]
         assert [offset for offset, _ in polled(partition, 1, 100)] == [1, 2, 3]
+        first = len(partition.poll(0, 1, 0).read()[0])
+        assert partition.poll(0, 100, first).messages == 1, "the bound is reached"
+        nothing = partition.poll(9, 1, 0)
+        assert (nothing.messages, nothing.last_offset, nothing.current_offset) == (0, -1, 3)
+
+    with_partition(work)
+
+
+def test_a_poll_is_shortened_to_whole_messages_and_to_none_only_when_strict() -> None:
+    async def work(partition: Partition) -> None:
+        await send(partition, b"a", b"b", b"c")
+        polled = partition.poll(0, 100, 0)
+        one = polled.shortened(1, False)
+        assert (one.messages, one.last_offset, one.current_offset) == (1, 0, 2)
+        assert polled.shortened(1, True) == ([], 0, -1, 2)
+        assert polled.shortened(polled.size, True)[1:] == (3, 2, 2)
 
     with_partition(work)
 
@@ -198,7 +214,9 @@ def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
     broken = part_of(StoredRecord(3, 0, b"s", b"no headers at all", b"x"), 5)
     assert "Nats-Header-Error" in TypedHeaders.decode(broken.headers, HeaderForm.TYPED).to_python()
     huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * 60)])), b"x"), 5)
-    assert int.from_bytes(huge.id, "little") == 0
+    assert (int.from_bytes(huge.id, "little"), len(huge.id), len(part.id)) == (0, 16, 16)
+    odd = part_of(StoredRecord(3, 0, b"a.\xff", b"", b"x"), 5)
+    assert TypedHeaders.decode(odd.headers, HeaderForm.TYPED).to_python() == {"Nats-Subject": "a.\ufffd"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")

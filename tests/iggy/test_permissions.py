@@ -29,11 +29,12 @@ COMMANDS: dict[str, Command] = {
     "poll": c.PollMessages(ME, S, T, 0, PollingStrategy.first(), 1, False),
     "store": c.StoreOffset(ME, S, T, 0, 1),
     "send": c.SendMessages(S, T, Partitioning.balanced(), 1),
+    "route": c.GetPartitionRoute(S, T, 0),
 }
 ANYBODYS = {"me": c.GetMe(), "token": c.CreateToken("token", 0), "logout": c.Logout()}
-READING, POLLING = {"topics", "topic", "join"}, {"poll", "store"}
-IN_STREAM = {*READING, *POLLING, "send", "stream", "delete stream", "create topic", "purge topic"}
-IN_TOPICS = {*READING, *POLLING, "send", "create topic", "purge topic"}
+READING, POLLING, SENDING = {"topics", "topic", "join"}, {"poll", "store", "route"}, {"send", "route"}
+IN_STREAM = {*READING, *POLLING, *SENDING, "stream", "delete stream", "create topic", "purge topic"}
+IN_TOPICS = {*READING, *POLLING, *SENDING, "create topic", "purge topic"}
 GLOBAL = {
     "manage_servers": {"stats"},
     "read_servers": {"stats"},
@@ -44,7 +45,7 @@ GLOBAL = {
     "manage_topics": IN_TOPICS,
     "read_topics": READING,
     "poll_messages": POLLING,
-    "send_messages": {"send"},
+    "send_messages": SENDING,
 }
 OF_STREAM = {
     "manage_stream": IN_STREAM,
@@ -52,13 +53,13 @@ OF_STREAM = {
     "manage_topics": IN_TOPICS,
     "read_topics": READING,
     "poll_messages": POLLING,
-    "send_messages": {"send"},
+    "send_messages": SENDING,
 }
 OF_TOPIC = {
-    "manage_topic": {*POLLING, "topic", "join", "purge topic", "send"},
+    "manage_topic": {*POLLING, "topic", "join", "purge topic", *SENDING},
     "read_topic": {"topic", "join"},
     "poll_messages": POLLING,
-    "send_messages": {"send"},
+    "send_messages": SENDING,
 }
 
 

@@ -74,3 +74,10 @@ def test_of_two_connections_made_at_once_the_one_that_the_smaller_id_dialled_is_
     assert handshake.ours_stays("A", "B", 0.1)
     assert not handshake.ours_stays("B", "A", 0.1)
     assert not handshake.ours_stays("A", "B", 60.0)
+
+
+def test_an_info_names_its_connection_and_announces_no_tls_on_a_websocket() -> None:
+    ours = LeafInfo(client_id=1, tls_required=True, tls_verify=True)
+    plain, inside = (handshake.info_for(ours, 7, websocket=websocket) for websocket in (False, True))
+    assert (plain.client_id, plain.tls_required, plain.tls_verify) == (7, True, True)
+    assert (inside.client_id, inside.tls_required, inside.tls_verify) == (7, False, False)

@@ -75,6 +75,14 @@ def test_a_hub_gets_the_interest_of_our_spokes_and_not_of_another_hub() -> None:
     assert interest.want(below, b"b", b"", 1) == [(one, b"LS+ b\r\n"), (other, b"LS+ b\r\n")]
 
 
+def test_a_spokes_weight_of_a_group_has_our_members_and_those_of_our_hubs() -> None:
+    above, below = hub(), spoke()
+    interest = joined(above, below)
+    interest.add(b"x", b"q")
+    assert interest.want(above, b"x", b"q", 2) == [(below, b"LS+ x q 3\r\n")]
+    assert interest.remove(b"x", b"q") == [(above, b"LS- x q\r\n"), (below, b"LS+ x q 2\r\n")]
+
+
 def test_an_isolated_spoke_gets_no_interest_of_other_spokes_and_they_get_its_own() -> None:
     lonely, other, above = spoke(isolated=True), spoke(), hub()
     interest = joined(lonely, other, above)

@@ -19,6 +19,7 @@ def test_a_url_gives_address_and_transport() -> None:
     assert address.is_secure
     assert address.shown == "wss://hub.example.com:7422"
     assert address_of("[::1]:99").shown == "nats-leaf://[::1]:99"
+    assert (address_of("ws://a/base").path, address_of("ws://a").path) == ("/base", "")
 
 
 @pytest.mark.parametrize("url", ["http://a", "tls://", "tls://a:0", "tls://u:secret@[a"])
