@@ -5,8 +5,8 @@ from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.wire.handshake import ServerInfo, encode_info
 
-_NUMBER = 0x48454144574154  # stand for a client's number and address, and for nothing else in an INFO
-_ADDRESS = "<address of the client>"
+_NUMBER = 0x48454144574154  # stands for a client's number: nothing else in an INFO is like it
+_ADDRESS = "<address of the client>"  # likewise
 _MOST_MADE = 256  # texts of some 500 bytes
 
 
@@ -17,9 +17,7 @@ class Greetings:
         self.options = options
         self.info = info
         self.websocket_address = ("", 0)
-        self._made: dict[
-            tuple[object, ...], tuple[bytes, bytes, bytes]
-        ] = {}  # each around a client's number and address
+        self._made: dict[tuple[object, ...], tuple[bytes, bytes, bytes]] = {}  # text before, between and behind the two
         self._made_of = info, options
 
     def first(self, session: Session) -> bytes:

@@ -130,10 +130,8 @@ class Publishing:
 
     def configure(self, config: StreamConfig) -> None:
         """Apply a new configuration; called before the contents apply it."""
-        self._capture.unjudged, self._acknowledging.is_plain = (
-            0,
-            False,
-        )  # the slow paths are right for any configuration
+        self._capture.unjudged = 0  # the slow paths are right for any configuration
+        self._acknowledging.is_plain = False
         if self._capture.fast is not None:
             self._capture.fast.is_plain = False
             if not config.allow_batched:

@@ -162,8 +162,8 @@ class Contents:
         entry = self.subjects.add(subject, sequence, size)
         history = entry.history
         if history is not None:
-            while entry.count > self.config.max_msgs_per_subject:
-                self._remove(subject, *history[0])
+            while entry.count > self.config.max_msgs_per_subject and self._remove(subject, *history[0]):
+                pass  # a record that turned out to be damaged is no more in the log: a recount takes it from the table
         if block and self.config.allow_msg_ttl:
             self.expiry.note(sequence, block, timestamp_ns)
 
@@ -311,12 +311,15 @@ class Contents:
         finally:
             self._recount = None
 
-    def _remove(self, subject: bytes, sequence: int, size: int) -> None:
-        if self.log.discard(offset_of(sequence)):
-            if self._recount is not None:
-                self._recount.note_removed(subject, offset_of(sequence), size)
-            self.subjects.remove(subject, sequence, size)
-            self._on_removed(sequence, subject)
+    def _remove(self, subject: bytes, sequence: int, size: int) -> bool:
+        """Remove a message; False if it is not in the log."""
+        if not self.log.discard(offset_of(sequence)):
+            return False
+        if self._recount is not None:
+            self._recount.note_removed(subject, offset_of(sequence), size)
+        self.subjects.remove(subject, sequence, size)
+        self._on_removed(sequence, subject)
+        return True
 
     def _remove_oldest(self, limits: Limits, now: int) -> None:
         while True:

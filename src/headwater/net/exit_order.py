@@ -8,7 +8,7 @@ Here a second thread shares the memory, but no descriptors. Linux wakes it after
 owner left when the first thread gives it up, and the sockets are closed while the other thread frees the memory. (The two
 may also arrive the other way round, on another core; then nothing is gained.)
 
-The thread never runs again: it holds no descriptor, hears no signal, and waits without the interpreter's lock. Where the
+The thread never runs again: it holds no descriptor, takes no signal, and waits without the interpreter's lock. Where the
 system has no close_range(2) (Linux 5.9), or where nothing is compiled, the order stays as it is.
 """
 

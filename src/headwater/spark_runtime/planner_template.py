@@ -24,6 +24,7 @@ import socket
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,8 @@ def _serve(listener: socket.socket, jvm: int) -> None:
         while True:
             ready, _, _ = select.select([listener.fileno(), end], [], [], IDLE_SECONDS)
             if listener.fileno() not in ready:
+                if end in ready:
+                    _leave(name)
                 return
             with listener.accept()[0] as asked:
                 asked.settimeout(PATIENCE)
@@ -126,6 +129,13 @@ def _serve(listener: socket.socket, jvm: int) -> None:
                     os.close(file)
     finally:
         name.unlink(missing_ok=True)
+
+
+def _leave(name: Path) -> None:
+    """The JVM has ended, with a driver that was killed perhaps, which then leaves its directory to the last template."""
+    name.unlink(missing_ok=True)
+    with suppress(OSError):
+        name.parent.rmdir()
 
 
 def _request(asked: socket.socket) -> tuple[list[int], dict[str, str]]:
