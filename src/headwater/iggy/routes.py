@@ -2,8 +2,8 @@
 
 Parsing an address, finding stream and topic in the catalog and checking permissions takes some 200 us of Python, more
 than the rest of a send of 100 kB. So the result is cached by the address bytes until something it depends on changes:
-`Service.generation` counts every change of the catalog and of permissions. Anything with further dependencies is looked
-up each time: topics of another face, partitions that the server chooses, members of groups.
+`CatalogChanges.generation` counts every change of the catalog and of permissions. Anything with further dependencies is
+looked up each time: topics of another face, partitions that the server chooses, members of groups.
 """
 
 from collections.abc import Generator

@@ -14,7 +14,7 @@ cdef class FastBatch:
     cdef public long long stored
     cdef public bint committed
     cdef public long long ends_ns
-    cdef public bint heard
+    cdef public bint appended
     cdef public bytes last_reply
     cdef long long _most
     cdef readonly long long flow

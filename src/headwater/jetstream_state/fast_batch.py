@@ -102,7 +102,7 @@ class FastBatch:
     """One batch. `sequence`: of the last message received. `answered`: the sequence of the last flow answer. `stored`:
     the stream sequence of its last stored message, durable or not, 0 for none; `first`: that of the first one.
     `committed`: later messages are ignored. `last_reply`: of the last message. `head`: the reply subjects of its messages
-    up to their numbers. `over`: it was forgotten. `heard`: a message was appended since `ends_ns` was set."""
+    up to their numbers. `over`: it was forgotten. `appended`: a message was appended since `ends_ns` was set."""
 
     def __init__(self, batch_id: bytes, *, gap_ok: bool, most: int, flow: int, head: bytes = b"") -> None:
         self.batch_id = batch_id
@@ -114,7 +114,7 @@ class FastBatch:
         self.first = self.stored = 0
         self.committed = False
         self.ends_ns = 0
-        self.heard = False
+        self.appended = False
         self.last_reply = b""
         self._most = most
         self.flow = flow
@@ -134,7 +134,7 @@ class FastBatch:
         clock: see `FastBatches.drop_expired`."""
         self.sequence += 1
         self.last_reply = reply
-        self.heard = True
+        self.appended = True
         if self.first == 0:
             self.first = stream_sequence
         self.stored = stream_sequence
@@ -198,10 +198,10 @@ class FastBatches:
             del self._open[batch.batch_id]
 
     def drop_expired(self, now: int) -> None:
-        """Remove the expired batches. A message counts as heard at the next call, so an open batch needs one each LOOK."""
+        """Remove the expired batches. A message counts from the next call on, so an open batch needs one each LOOK."""
         for batch in self._open.values():
-            if batch.heard:
-                batch.ends_ns, batch.heard = now + TIMEOUT, False
+            if batch.appended:
+                batch.ends_ns, batch.appended = now + TIMEOUT, False
         for batch in [one for one in self._open.values() if one.ends_ns <= now and not one.committed]:
             self.forget(batch)
 

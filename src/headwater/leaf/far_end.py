@@ -1,25 +1,23 @@
 """The other end of a leaf node's connection: who it is, in its own words and by its credentials."""
 
-from dataclasses import dataclass, field
-
 from headwater.exchange.auth.identity import Identity
 from headwater.wire.leaf_lines import LeafConnect, LeafInfo
 from headwater.wire.route_lines import TRACING
 
 
-@dataclass(eq=False)
 class FarEnd:
     """`connect`: what a spoke sent; `info`: what a hub sent. Names are empty until then. `identity`: the user of a spoke.
     `remote_account`: the account there, as the other end calls it.
     """
 
-    connect: LeafConnect | None = None
-    info: LeafInfo | None = None
-    identity: Identity = field(default_factory=Identity)
-    name: str = ""
-    server_id: str = ""
-    cluster: str = ""
-    remote_account: str = ""
+    def __init__(self) -> None:
+        self.connect: LeafConnect | None = None
+        self.info: LeafInfo | None = None
+        self.identity = Identity()
+        self.name = ""
+        self.server_id = ""
+        self.cluster = ""
+        self.remote_account = ""
 
     @property
     def traced_name(self) -> str:
