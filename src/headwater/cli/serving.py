@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import headwater
 from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
-from headwater.net.exit_order import close_sockets_first
 from headwater.net.listening import inherit, left_over
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
@@ -266,6 +265,8 @@ def log_store(directory: str, sync: str) -> None:
 def run(runner: asyncio.Runner, serving: Serving) -> None:
     """Serve until stopped, handling signals meanwhile. Raises HeadwaterError when the server cannot start."""
     if serving.config.broker.cluster is not None:
+        from headwater.net.exit_order import close_sockets_first
+
         close_sockets_first()
     with _hearing(runner.get_loop(), serving.handlers()):
         runner.run(serving.run())

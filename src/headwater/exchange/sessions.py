@@ -35,7 +35,6 @@ from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.exchange.sublist import Outlet
 from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
-from headwater.net.certificate_names import names_on
 from headwater.net.journal import Journal
 from headwater.net.layer import Layer
 from headwater.net.link import Link
@@ -184,10 +183,15 @@ class Sessions:
 
     def _shown(self, session: Session, options: ConnectOptions) -> Credentials:
         login, layer = session.login, session.link.layer if session.link is not None else None
+        names: tuple[str, ...] = ()
+        if layer is not None:
+            from headwater.net.certificate_names import names_on  # here: a start does not need it
+
+            names = names_on(layer)
         return shown_in(
             self._with_cookies(options, layer) if login.connection_type == WEBSOCKET else options,
             nonce=login.nonce,
-            certificate_names=names_on(layer),
+            certificate_names=names,
             connection_type=login.connection_type,
             address=session.link.host if session.link is not None else "",
         )

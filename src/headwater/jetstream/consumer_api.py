@@ -41,7 +41,6 @@ from headwater.jetstream_documents.consumer_rules import (
     with_patience,
 )
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo
-from headwater.jetstream_documents.given_times import pause_time, start_time
 from headwater.jetstream_documents.requests import (
     CreateConsumerRequest,
     ListRequest,
@@ -137,6 +136,8 @@ class ConsumerApi:
         )
 
     async def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
+        from headwater.jetstream_documents.given_times import pause_time  # here: a start does not need it
+
         until = pause_time(decode_document(payload, PauseRequest).pause_until)
         stream, consumer = self._streams.stream(names[0]), self._consumer(names)
         before = consumer.config.pause_until
@@ -319,6 +320,8 @@ def _filter(config: ConsumerConfig) -> SubjectFilter | None:
 
 
 def _request(stream: str, payload: bytes) -> CreateConsumerRequest:
+    from headwater.jetstream_documents.given_times import pause_time, start_time  # here: a start does not need it
+
     request = decode_request(payload, CreateConsumerRequest)
     check_policy(request.config)
     request.config.pause_until = pause_time(request.config.pause_until)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_documents.given_times import start_time
 from headwater.jetstream_documents.streams import SourceConsumer, StreamConfig, StreamSource, SubjectTransform
 from headwater.model.short_hash import short_hash
 from headwater.model.subject import is_literal, is_valid_subject, patterns_overlap
@@ -43,6 +42,8 @@ def transform_of(setting: SubjectTransform) -> Transform | None:
 
 def settle_start_times(config: StreamConfig) -> None:
     """Write the start times as they are shown. Raises JetStreamError for what is no time."""
+    from headwater.jetstream_documents.given_times import start_time  # here: a start without streams does not need it
+
     for source in (config.mirror, *(config.sources or ())):
         if source is not None:
             source.opt_start_time = start_time(source.opt_start_time)

@@ -18,7 +18,6 @@ from headwater.streams.log_format import (
     decode_batch_header,
 )
 from headwater.streams.packing import unpack
-from headwater.streams.salvage import Region, corrected_header, salvage
 from headwater.streams.window import SCAN_WINDOW, Fetch, FoundBatch, SpoiledBytes, Window
 
 
@@ -44,6 +43,8 @@ def walk(
             region_end, ceiling = (
                 (end, limit) if following is None else (following.position, following.header.base_offset)
             )
+            from headwater.streams.salvage import Region, salvage  # here: a start on an empty store does not need it
+
             for piece in salvage(window, Region(position, region_end, identity, expected, ceiling)):
                 if piece.first_byte > position:
                     yield SpoiledBytes(position, piece.first_byte, expected, piece.header.base_offset)
@@ -65,6 +66,8 @@ def _batch_at(window: Window, position: int, identity: bytes, expected: int, lim
 
 def _mended(window: Window, position: int, identity: bytes, expected: int, limit: int) -> FoundBatch | None:
     """The batch, if its header has one flipped bit and its body none."""
+    from headwater.streams.salvage import corrected_header
+
     header = corrected_header(window.slice(position, position + BATCH_HEADER_SIZE), identity)
     return _with_body(window, position, header, expected, limit)
 
