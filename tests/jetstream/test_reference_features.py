@@ -372,3 +372,26 @@ def test_what_the_server_refuses_is_refused_with_its_own_error(
 ) -> None:
     real, ours = (ask(client, API + verb, {"name": "ND", "subjects": ["nd"], **config}) for client in clients)
     assert ours["error"]["err_code"] == real["error"]["err_code"]
+
+
+def test_an_interest_stream_republishes_what_a_consumer_wants_alike(urls: list[str]) -> None:
+    async def republished(url: str) -> list[tuple[str, bytes]]:
+        async with asyncio.timeout(30), await connect(url) as client:
+            stream = {"name": "KEEN", "subjects": ["keen.>"], "retention": "interest"}
+            stream["republish"] = {"src": ">", "dest": "again.>"}  # type: ignore[assignment]
+            await client.request(f"{API}STREAM.CREATE.KEEN", json.dumps(stream).encode())
+            consumer = {"stream_name": "KEEN", "config": {"durable_name": "c", "filter_subject": "keen.b"}}
+            found = []
+            async with await client.subscribe("again.>") as subscription:
+                await client.request("keen.b", b"1")  # there is no consumer yet
+                await client.request(f"{API}CONSUMER.DURABLE.CREATE.KEEN.c", json.dumps(consumer).encode())
+                for subject in ("keen.a", "keen.b"):
+                    await client.request(subject, b"2")
+                async for message in subscription:
+                    found.append((message.subject, message.data))
+                    if message.subject == "again.keen.b" and message.data == b"2":
+                        return found
+        raise AssertionError("the subscription ended")
+
+    real, ours = (asyncio.run(republished(url)) for url in urls)
+    assert ours == real == [("again.keen.b", b"2")]

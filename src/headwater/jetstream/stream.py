@@ -351,7 +351,7 @@ class Stream:
         self.consumers.on_stored(first, count, items)
         if not self._publishing.is_plain:
             for item in items:  # after the consumers: a roll-up makes them recount, including what was just stored
-                if item.particulars is not None:
+                if item.particulars is not None and self._is_needed(item):
                     self._attend_to(item)
             if self.config.allow_msg_schedules:
                 self._note_schedules(items)
@@ -456,9 +456,12 @@ class Stream:
                     self.contents.remove(sequence)
             self._after_removals()
 
+    def _is_needed(self, item: Item) -> bool:
+        return self.config.retention != "interest" or self.consumers.is_needed(item.sequence, item.subject)
+
     def _drop_unwanted(self, items: list[Item]) -> None:
         for item in items:
-            if item.subject and not self.consumers.is_needed(item.sequence, item.subject):
+            if item.subject and not self._is_needed(item):
                 self.contents.remove(item.sequence)
 
     def _on_removed(self, sequence: int, subject: bytes) -> None:
