@@ -19,7 +19,6 @@ from headwater.jetstream_sources.stamp import Position, read_stamp
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.store import MOST_SAVED, PositionsRecord, StreamDirectory
 from headwater.streams.log import Log, begin_at
-from headwater.streams.log_format import DIALECT_NATS
 
 if TYPE_CHECKING:
     from headwater.jetstream_sources.copies import Copies
@@ -50,11 +49,8 @@ class Copying:
         self._positions.update({index: Position(*place) for index, place in positions.items()})
         self._known_end = end
         if self._publishing.rules.config.sources or self._positions:
-            for batch in self._log.batches(end, all_in_files=True):
-                if batch.header.dialect == DIALECT_NATS:
-                    cursor = batch.cursor()
-                    while cursor.advance():
-                        self.learn(cursor.offset, cursor.header_block())
+            for cursor in self._log.reader.cursors_in_files(end):
+                self.learn(cursor.offset, cursor.header_block())
             self._known_end = self._log.end_offset
 
     def learn(self, offset: int, header_block: bytes) -> None:

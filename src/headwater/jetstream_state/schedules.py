@@ -22,7 +22,6 @@ from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, parse_time
 from headwater.streams.log import Log, StoredRecord
-from headwater.streams.log_format import DIALECT_NATS
 
 SHORTEST_DELAY = SECOND // 4  # between storing a schedule and its first turn; nats-server's
 FIRST_RETRY = 2 * SECOND  # after a message could not be stored; doubled each time
@@ -84,14 +83,9 @@ class Schedules:
 
     def learn(self, log: Log, start: int) -> None:
         """Note every message from offset `start` on, including removed ones that are still in the files."""
-        for batch in log.batches(start, all_in_files=True):
-            if batch.header.dialect != DIALECT_NATS:
-                continue
-            cursor = batch.cursor()
-            while cursor.advance():
-                record = cursor.record()
-                if record.offset >= start:
-                    self.note(record.subject, sequence_of(record.offset), record.header_block, record.timestamp_ns)
+        for cursor in log.reader.cursors_in_files(start):
+            record = cursor.record()
+            self.note(record.subject, sequence_of(record.offset), record.header_block, record.timestamp_ns)
 
     def rows(self) -> list[Row]:
         """Subject, sequence and next turn of each, for `restore`."""

@@ -14,7 +14,6 @@ from headwater.jetstream_state.store import PositionsRecord
 from headwater.model.header_block import lookup
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
-from headwater.streams.log_format import DIALECT_NATS
 
 
 class StoredId(NamedTuple):
@@ -50,12 +49,7 @@ def stored_ids(log: Log, start: int, oldest: int) -> Iterator[StoredId]:
     first one that has a message newer than `oldest`. Raises StorageError."""
     if start >= log.end_offset:
         return  # nothing is read after a clean stop
-    for batch in log.batches(max(start, log.reader.newer_than(oldest)), all_in_files=True):
-        if batch.header.dialect != DIALECT_NATS:
-            continue
-        cursor = batch.cursor()
-        while cursor.advance():
-            if cursor.offset >= start:
-                block = cursor.header_block()
-                message_id = (lookup(block, b"Nats-Msg-Id") or b"") if block else b""
-                yield StoredId(message_id, cursor.offset, cursor.timestamp_ns)
+    for cursor in log.reader.cursors_in_files(max(start, log.reader.newer_than(oldest))):
+        block = cursor.header_block()
+        message_id = (lookup(block, b"Nats-Msg-Id") or b"") if block else b""
+        yield StoredId(message_id, cursor.offset, cursor.timestamp_ns)

@@ -472,15 +472,11 @@ class Log:
         index and a look at some 4 KiB of batches; exact also where the clock stepped back. Raises StorageError."""
         return self.reader.offset_at(time_ns)
 
-    def batches(
-        self, offset: int, expected_bytes: int = 1 << 20, *, all_in_files: bool = False
-    ) -> Iterator[StoredBatch]:
+    def batches(self, offset: int, expected_bytes: int = 1 << 20) -> Iterator[StoredBatch]:
         """The published batches that end above `offset`, in order, with whatever deleted records are still in them (see
         `is_absent`). The caller stops when it has enough; reads are sized for `expected_bytes`. What is published meanwhile
-        may or may not be seen. Damage is skipped and reported in `damage`. `all_in_files`: also those below
-        `start_offset` that no upkeep has taken from the disk yet. Raises StorageError when the disk cannot be read."""
-        if all_in_files:
-            return self.reader.batches_in_files(offset, expected_bytes)
+        may or may not be seen. Damage is skipped and reported in `damage`. Raises StorageError when the disk cannot be
+        read."""
         return self.reader.batches(offset, expected_bytes)
 
     def range_at(self, offset: int) -> RangedBatch | None:

@@ -24,7 +24,7 @@ else:
 
 from headwater.streams import iggy_records
 from headwater.streams.files import storage_error
-from headwater.streams.log_format import DIALECT_IGGY, MAX_OFFSET, RecordCursor, read_records
+from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, RecordCursor, read_records
 from headwater.streams.recovery import Damage
 from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.window import SpoiledBytes
@@ -259,6 +259,16 @@ class LogReader:
             except OSError as error:
                 raise storage_error(f"read {segment.path}", error) from error
             at += 1
+
+    def cursors_in_files(self, offset: int) -> Iterator[RecordCursor]:
+        """A cursor that stands on one record of the NATS dialect after the other, from `offset` on, also on deleted ones and
+        those below where the log begins that no upkeep has taken from the disk yet. Raises StorageError."""
+        for batch in self.batches_in_files(offset, 1 << 20):
+            if batch.header.dialect == DIALECT_NATS:
+                cursor = batch.cursor()
+                while cursor.advance():
+                    if cursor.offset >= offset:
+                        yield cursor
 
     def _keep_handle(self, segment: Segment) -> None:
         """This segment's file is about to be read: close the handle that was opened first when too many are open."""
