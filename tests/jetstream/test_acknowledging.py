@@ -21,7 +21,7 @@ class Bench:
         self.consumers: dict[str, object] = {}
         self.stored: list[tuple[int, int, list[bytes]]] = []
         self.acknowledging = Acknowledging(self.contents, self.consumers, b'{"stream":"S","seq":', self._on_stored)
-        self.acknowledging.subjects = self.contents.subjects if self.contents.keeps_no_history else None
+        self.acknowledging.subjects = self.contents.subjects if self.contents.only_counts else None
         self.acknowledging.router = router = Router(lambda callback: None, 1)
         self.acknowledging.is_plain = True
         self.answers: list[tuple[bytes, bytes]] = []

@@ -163,8 +163,8 @@ class Publishing:
         self._capture.unjudged = 2 if plain else int(self.rules.takes_bare)
         if self._capture.fast is not None:
             self._capture.fast.is_plain = plain
-        self._acknowledging.subjects = contents.subjects if contents.keeps_no_history else None
-        simple = plain and self.rules.config.retention == "limits" and contents.keeps_no_history
+        self._acknowledging.subjects = contents.subjects if contents.only_counts else None
+        simple = plain and self.rules.config.retention == "limits" and contents.only_counts
         self._acknowledging.is_plain = simple and not contents.is_limited
 
     @property

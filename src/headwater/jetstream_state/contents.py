@@ -140,7 +140,7 @@ class Contents:
     # ── what comes in ──
 
     @property
-    def keeps_no_history(self) -> bool:
+    def only_counts(self) -> bool:
         """Whether `added_all` does no more than `subjects.add_all`, for messages without particulars."""
         return not self.subjects.with_history and self.config.republish is None
 
@@ -163,7 +163,7 @@ class Contents:
         history = entry.history
         if history is not None:
             while entry.count > self.config.max_msgs_per_subject and self._remove(subject, *history[0]):
-                pass  # a record that turned out to be damaged is no more in the log: a recount takes it from the table
+                pass  # it stops at a damaged record, which the log no longer has and `forget` takes from the table
         if block and self.config.allow_msg_ttl:
             self.expiry.note(sequence, block, timestamp_ns)
 
