@@ -17,6 +17,7 @@ from headwater.model.timestamps import format_time
 
 NAME = b"Nats-Stream-Source"
 DROPPED = (b"Nats-Expected-", b"Nats-Batch-")  # headers that concern the origin alone
+_DROPPED_BY_SOURCE = (NAME + b":", *DROPPED)
 _LINE = b"\r\nNats-"
 
 
@@ -35,7 +36,7 @@ def identity_of(created_ns: int) -> str:
 def cleaned(block: bytes, *, of_stamp: bool = False) -> bytes:
     """The headers of a message without those that concern its origin alone. `of_stamp`: also without the stamp that it has
     from there: a source writes its own, a mirror keeps it."""
-    dropped = (NAME + b":", *DROPPED) if of_stamp else DROPPED
+    dropped = _DROPPED_BY_SOURCE if of_stamp else DROPPED
     if _LINE not in block or not any(name in block for name in dropped):
         return block
     lines = block.split(b"\r\n")
