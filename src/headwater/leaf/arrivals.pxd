@@ -26,4 +26,5 @@ cdef class LeafArrivals:
     cdef bint deliver_run(
         self, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
+    cdef object _mappings(self)
     cdef bint _may_come(self, MessageView message) except? -1

@@ -86,7 +86,7 @@ class LeafArrivals:
             return 0
         queues: list[bytes] = message.queues
         view: MessageView = message
-        mappings = self._account.mappings if self._account is not None else None
+        mappings = self._mappings()
         if mappings is not None:
             mapped = mappings.apply(message.subject_bytes())
             if mapped is not None:
