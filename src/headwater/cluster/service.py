@@ -33,7 +33,7 @@ from headwater.cluster.mesh import (
     TellClients,
 )
 from headwater.cluster.route import Interest, Route
-from headwater.cluster.route_watch import RouteWatch, peer_of
+from headwater.cluster.route_watch import RouteWatch
 from headwater.cluster.spaces import JETSTREAM_API, Space, Spaces
 from headwater.errors import HeadwaterError
 from headwater.exchange.account import Account
@@ -42,6 +42,7 @@ from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.random_fraction import random_fraction
 from headwater.exchange.sublist import Outlet
 from headwater.net.limits import Limits
+from headwater.net.peer_timers import address_of
 from headwater.wire.route_lines import RouteConnect, RouteInfo
 from headwater.wire.route_ops import V1, V2
 
@@ -173,7 +174,7 @@ class Cluster:
         for answer in late:
             route = awaited[answer]
             self._silent.add(route.number)
-            logger.warning("route_not_drained peer=%s seconds=%g", peer_of(route), SETTLE_SECONDS)
+            logger.warning("route_not_drained peer=%s seconds=%g", address_of(route), SETTLE_SECONDS)
 
     def serve_leafs(self, urls: tuple[str, ...], tell: Callable[[tuple[str, ...]], None]) -> None:
         """This broker accepts leaf nodes at `urls`; `tell` is called with the peers' URLs whenever they change."""
@@ -251,7 +252,7 @@ class Cluster:
             route.close()
             return
         self._routes[route.number] = route
-        self.watch.begin(route)
+        self.watch.opened(route)
         host = route.link.host
         if route.dialled:
             self._do(self.mesh.dialled(route.number, route.dialled, host))
@@ -269,7 +270,7 @@ class Cluster:
 
     def complain(self, route: Route, error: HeadwaterError) -> None:
         """The peer broke the protocol: log it, and close the route."""
-        logger.warning("route_failed number=%d peer=%s error=%s", route.number, peer_of(route), error)
+        logger.warning("route_failed number=%d peer=%s error=%s", route.number, address_of(route), error)
         route.close()
 
     def _login_timed_out(self, route: Route) -> None:
@@ -312,7 +313,7 @@ class Cluster:
 
     def on_error(self, route: Route, text: str) -> None:
         if self.mesh is not None:
-            logger.info("route_error number=%d peer=%s text=%s", route.number, peer_of(route), text)
+            logger.info("route_error number=%d peer=%s text=%s", route.number, address_of(route), text)
             self._do(self.mesh.on_error(route.number, text))
 
     def is_proved(self, route: Route) -> bool:
@@ -325,7 +326,7 @@ class Cluster:
         space = self._spaces.find(interest.account)
         if space is None:
             if not self._spaces.keep(route.number, interest):
-                logger.warning("unknown_accounts peer=%s account=%r too_many", peer_of(route), interest.account)
+                logger.warning("unknown_accounts peer=%s account=%r too_many", address_of(route), interest.account)
             return
         peer = self.mesh.peer_of(route.number) if self.mesh is not None else None
         taken = self._spaces.take(space, _outlet(route), peer, interest)
@@ -334,7 +335,7 @@ class Cluster:
             # answers.
             logger.warning(
                 "streams_at_two_brokers peer=%s: both answer what clients ask; let one broker of a cluster have streams",
-                peer_of(route),
+                address_of(route),
             )
 
     def find_space(self, account: bytes) -> Space | None:
@@ -347,8 +348,7 @@ class Cluster:
 
     def hold_route(self, route: Route, congested: list[Outlet]) -> None:
         """Pause reading from this peer: receivers of its messages are behind."""
-        if route.link is not None:
-            self.watch.backpressure.hold_route(route.link, congested)
+        self.watch.hold(route, congested)
 
     # interest of clients here
 
@@ -419,7 +419,7 @@ class Cluster:
         route = self._routes.get(link)
         if route is None:
             return
-        _log_later("route_closed number=%d peer=%s reason=%s", link, peer_of(route), reason)
+        _log_later("route_closed number=%d peer=%s reason=%s", link, address_of(route), reason)
         route.parser.stopped = True
         self.watch.settled(route)
         if hold:
@@ -433,10 +433,10 @@ class Cluster:
         _outlet(route).headers = peer.headers
         route.register()
         self.watch.settled(route)
-        _log_later("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, peer_of(route))
+        _log_later("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, address_of(route))
         if self._spaces.has_leafs and not peer.knows_leafs:
             what = "what is published there reaches no leaf node of ours: it does not say that it knows them (lnoc)"
-            logger.warning("peer_without_leafs peer=%s: %s", peer_of(route), what)
+            logger.warning("peer_without_leafs peer=%s: %s", address_of(route), what)
         self._send_interest(route, peer, wanted=not self._stopping)
         self._peers_changed.set()
 

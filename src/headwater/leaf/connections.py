@@ -52,8 +52,3 @@ class LeafConnections:
         while len(self.joined()) < count:
             self._changed.clear()
             await self._changed.wait()
-
-
-def peer_of(leaf: LeafConnection) -> str:
-    """The other end's address as `host:port`, for the log; empty before the connection is established."""
-    return leaf.link.peer if leaf.link is not None else ""

@@ -23,7 +23,7 @@ from headwater.exchange.sublist import Outlet
 from headwater.leaf import handshake
 from headwater.leaf.accepting import Accepting, Ask
 from headwater.leaf.connection import LeafConnection
-from headwater.leaf.connections import LeafConnections, peer_of
+from headwater.leaf.connections import LeafConnections
 from headwater.leaf.dialler import Dialler
 from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Neighbour
@@ -36,6 +36,7 @@ from headwater.leaf.spoke_listener import SpokeListener
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
+from headwater.net.peer_timers import address_of
 from headwater.wire import error_texts
 from headwater.wire.leaf_lines import (
     LOOP_DETECTION,
@@ -146,7 +147,7 @@ class LeafNodes:
             return
         _, silent = await asyncio.wait(pinged, timeout=SETTLE_SECONDS)
         for late in silent:
-            logger.warning("leafnode_not_drained peer=%s seconds=%g", peer_of(pinged[late]), SETTLE_SECONDS)
+            logger.warning("leafnode_not_drained peer=%s seconds=%g", address_of(pinged[late]), SETTLE_SECONDS)
 
     # ── views ──
 
@@ -211,7 +212,7 @@ class LeafNodes:
         account.leafnodes -= 1
         if self.stopping:
             return
-        name, address = leaf.far_end.name, peer_of(leaf)
+        name, address = leaf.far_end.name, address_of(leaf)
         self.journal.note("leafnode_lost", name=name, account=account.name, address=address, reason=reason)
 
     def hold(self, leaf: LeafConnection, congested: list[Outlet]) -> None:
@@ -220,7 +221,7 @@ class LeafNodes:
 
     def fail(self, leaf: LeafConnection, text: str, reason: str) -> None:
         """The other end broke the protocol: close with the -ERR `text`, if any; `reason` goes to our log."""
-        logger.warning("leafnode_failed name=%s peer=%s error=%s", leaf.far_end.name, peer_of(leaf), reason)
+        logger.warning("leafnode_failed name=%s peer=%s error=%s", leaf.far_end.name, address_of(leaf), reason)
         leaf.close(text, reason)
 
     def on_early(self, leaf: LeafConnection) -> None:
@@ -241,7 +242,7 @@ class LeafNodes:
         """Refuse a spoke: `text` goes to it as -ERR, `reason` to our log."""
         connect = leaf.far_end.connect
         name, user = (connect.name, connect.user) if connect is not None else ("", "")
-        self.journal.note("leafnode_refused", name=name, user=user, address=peer_of(leaf), reason=reason)
+        self.journal.note("leafnode_refused", name=name, user=user, address=address_of(leaf), reason=reason)
         leaf.close(text)
 
     def is_open(self, leaf: LeafConnection) -> bool:
@@ -277,7 +278,7 @@ class LeafNodes:
             account.name,
             leaf.far_end.remote_account,
             "spoke" if neighbour.is_hub else "hub",
-            peer_of(leaf),
+            address_of(leaf),
         )
         self._connections.note_joined()
 
@@ -296,7 +297,7 @@ class LeafNodes:
         space = self.spaces[account.name]
         if subject == space.interest.loop_subject:
             text = handshake.loop_text(account.name)
-            self.journal.note("leafnode_refused", name=leaf.far_end.name, address=peer_of(leaf), reason=text)
+            self.journal.note("leafnode_refused", name=leaf.far_end.name, address=address_of(leaf), reason=text)
             leaf.close(text)
             return
         if weight and not is_valid_subject(subject):
@@ -305,7 +306,9 @@ class LeafNodes:
         if weight and leaf.remote is None and is_literal(subject) and not target.sends.has(subject):
             if not subject.startswith((b"$JS.", b"$KV.", b"$OBJ.")):  # those are withheld without an error
                 text = error_texts.subscribe_permission(subject.decode("utf-8", "surrogateescape"))
-                self.journal.note("subscription_refused", account=account.name, subject=subject, address=peer_of(leaf))
+                self.journal.note(
+                    "subscription_refused", account=account.name, subject=subject, address=address_of(leaf)
+                )
                 leaf.close(text)
                 return
         if not subject.startswith(LOOP_DETECTION):
@@ -319,12 +322,12 @@ class LeafNodes:
         if leaf.end_reason:
             return
         account = leaf.account.name if leaf.account is not None else ""
-        self.journal.note("publish_refused", account=account, subject=subject, address=peer_of(leaf))
+        self.journal.note("publish_refused", account=account, subject=subject, address=address_of(leaf))
         leaf.close(error_texts.publish_permission(subject.decode("utf-8", "surrogateescape")))
 
     def on_error(self, leaf: LeafConnection, text: str) -> None:
         """-ERR: the other end may have closed the connection."""
-        logger.warning("leafnode_error name=%s peer=%s text=%s", leaf.far_end.name, peer_of(leaf), text)
+        logger.warning("leafnode_error name=%s peer=%s text=%s", leaf.far_end.name, address_of(leaf), text)
         if handshake.is_final(text):
             leaf.close("", text)
 
