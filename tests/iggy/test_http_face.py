@@ -13,6 +13,9 @@ from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.http_face import HttpFace
 from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.option_catalog import described
+from headwater.iggy_wire.options import TOPIC
 from headwater.net.limits import DEFAULTS, IGGY_HTTP
 
 Call = Callable[..., Awaitable[tuple[int, Any]]]
@@ -50,8 +53,9 @@ def with_http(tmp_path: Path, work: Callable[[Iggy], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-async def logged_in(iggy: Iggy) -> Call:
-    status, body = await caller(iggy.http_port)("POST", "/users/login", {"username": "iggy", "password": "iggy"})
+async def logged_in(iggy: Iggy, version: str | None = None) -> Call:
+    login = {"username": "iggy", "password": "iggy", "version": version, "context": ""}
+    status, body = await caller(iggy.http_port)("POST", "/users/login", login)
     assert (status, body["user_id"]) == (200, 0)
     return caller(iggy.http_port, body["access_token"]["token"])
 
@@ -315,6 +319,69 @@ def test_protocol_0_12_waits_names_partitions_and_alters_what_it_names(tmp_path:
         assert topic["max_topic_size"] == 1 << 30 and topic["options"]["message_expiry"]["explicit"] is False
         status, refused = await call("PUT", "/streams/s/topics/u", {"message_expiry": 0})
         assert (status, refused["id"]) == (400, 3) and "alters nothing" in refused["reason"]
+
+    with_http(tmp_path, work)
+
+
+def test_the_version_in_a_login_says_which_options_there_are(tmp_path: Path) -> None:
+    async def options(call: Call, scope: str) -> dict[str, dict[str, Any]]:
+        return {option["key"]: option for option in (await call("GET", f"/options/{scope}"))[1]}
+
+    async def work(iggy: Iggy) -> None:
+        old, w, x = [await logged_in(iggy, version) for version in ("0.11.0", "0.11.1-edge.5", "0.11.1-edge.9")]
+        assert (await options(old, "topic")).keys() - (await options(w, "topic")).keys() == {
+            "enforce_fsync",
+            "replication_factor",
+        }
+        assert (await options(x, "topic")).keys() - (await options(w, "topic")).keys() == {"replication_factor"}
+        assert (await options(old, "stream")) == (await options(old, "user")) == {}
+        names = ["updatable", "resettable", "secret", "read_only", "critical"]
+        topics, streams = await options(w, "topic"), await options(w, "stream")
+        assert [topics["message_expiry"][name] for name in names] == [True, True, False, False, False]
+        assert [topics["compression_algorithm"][name] for name in names] == [False] * 5
+        assert [streams["encryption_key"][name] for name in names] == [False, False, True, False, True]
+        assert topics["segment_size"]["default_value"] == list((1 << 30).to_bytes(8, "little"))
+        assert list(await options(w, "user")) == ["username", "status"]
+        assert (await w("GET", "/options/colour"))[0] == 400
+
+    with_http(tmp_path, work)
+
+
+IMPOSSIBLE = [
+    ("POST", "/streams", {"name": "key", "options": {"encryption_key": b64(bytes(32))}}, 4106),
+    ("POST", "/streams", {"name": "key", "options": {"encryption_key_source": "none"}}, 4105),
+    ("POST", "/streams/s/topics", {"name": "u", "partitions_count": 1, "options": {"enforce_fsync": True}}, 4041),
+    ("PUT", "/streams/s/topics/t", {"compression_algorithm": "gzip"}, 4103),
+    ("PUT", "/streams/s/topics/t", {"name": "u", "compression_algorithm": "gzip"}, 4103),
+    ("PUT", "/streams/s/topics/t", {"colour": "red"}, 4041),
+    ("PUT", "/streams/s", {"reset": ["encryption_key_source"]}, 4105),
+    ("PUT", "/users/iggy", {"reset": ["critical_keys"]}, 4105),
+    ("PUT", "/users/iggy", {"reset": ["status"]}, 4104),
+]
+
+
+REASONS = {  # as upstream's clients show them
+    4041: "Unsupported option key",
+    4103: "Option cannot be updated after creation",
+    4104: "Option cannot be reset",
+    4105: "Option is read-only",
+    4106: "nothing is encrypted",
+}
+
+
+def test_what_0_12_refuses_of_options_is_refused_with_its_number(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy, "0.11.1-edge.5")
+        status, stream = await call("POST", "/streams", {"name": "s"})
+        assert stream["options"] == {"encryption_key_source": {"value": "none", "kind": "string", "explicit": False}}
+        status, topic = await call("POST", "/streams/s/topics", {"name": "t", "partitions_count": 1})
+        assert topic["options"].keys() == {option.key for option in described(TOPIC, Era.W)} - {"name"}
+        for method, path, body, number in IMPOSSIBLE:
+            status, refused = await call(method, path, body)
+            assert (path, status, refused["id"]) == (path, 400, number), body
+            assert refused["reason"].startswith(REASONS[number])
+        assert len((await call("GET", "/streams"))[1]) == 1
+        assert (await call("GET", "/streams/s/topics/t"))[1] == topic
 
     with_http(tmp_path, work)
 

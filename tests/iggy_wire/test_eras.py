@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.errors import IggyError
-from headwater.iggy_wire.eras import Era, of_login, of_protocol
+from headwater.iggy_wire.eras import Era, of_crate, of_login, of_protocol
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,25 @@ def test_what_changed_when() -> None:
     assert [era.first_id for era in Era] == [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
     assert [era.name for era in Era if era.typed_keys] == ["C3", "V", "W", "X"]
     assert [era.name for era in Era if era.has_index_table] == ["C1", "C2", "C3"]
+
+
+@pytest.mark.parametrize(
+    ("version", "era"),
+    [
+        (None, Era.V),
+        (11, Era.V),
+        ("", Era.V),
+        ("headwater", Era.V),
+        ("0.11.0", Era.V),
+        ("0.11.1-edge.1", Era.V),
+        ("0.11.1-edge.2", Era.W),
+        ("0.11.1-edge.5", Era.W),
+        ("0.11.1-edge.7", Era.X),
+        ("0.11.1-edge.10", Era.X),
+        ("0.11.1", Era.X),
+        ("0.12.0", Era.X),
+        ("0.1234567890.0", Era.V),
+    ],
+)
+def test_over_http_the_version_of_the_library_tells(version: object, era: Era) -> None:
+    assert of_crate(version) is era

@@ -47,7 +47,7 @@ def execute(service: Service, client: Client, command: Command) -> Any:
     """The view of the answer, or a coroutine that returns it. Raises HeadwaterError, at once or in the coroutine."""
     service.refresh()
     if isinstance(command, c.UpdateResource):
-        command = translated(service, command)
+        command = translated(service, client.era, command)
     service.authorize(client, command)
     if isinstance(command, _ALTERING):
         _check_own(service, command.stream)

@@ -32,7 +32,7 @@ from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import http_json
 from headwater.iggy_wire.batches import build
 from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.eras import Era, of_crate
 from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, seed_number
 from headwater.iggy_wire.http_json import field, identifier
 from headwater.iggy_wire.identifiers import Consumer, Identifier
@@ -62,6 +62,7 @@ _STATUSES: Final = {
     "io_error": 500,
     "cannot_append_message": 500,
 }
+_NO_TOKEN: Final = (0, 0, Era.V)
 Endpoint = Callable[[Request], Awaitable[Response]]
 Entry = tuple[str, str, Endpoint]  # method, path, what serves it
 
@@ -78,7 +79,7 @@ class HttpFace:
         self._limits = limits
         self._service = service
         self._seed = seed
-        self._tokens: dict[str, tuple[int, int]] = {}  # token -> (user id, µs at which it ends)
+        self._tokens: dict[str, tuple[int, int, Era]] = {}  # token -> (user id, µs at which it ends, its client's era)
         self._waits = Waits(MOST_WAITS)
         self._numbers = count(1)
         self.server: HttpServer | None = None
@@ -205,10 +206,11 @@ class HttpFace:
         header = request.headers.get("authorization", "")
         token = header[len("Bearer ") :] if header.startswith("Bearer ") else ""
         if token and not self._seed:
-            user_id, ends = self._tokens.get(token, (0, 0))
+            user_id, ends, client.era = self._tokens.get(token, _NO_TOKEN)
             if ends <= self._service.clock_us():
                 self._tokens.pop(token, None)
                 raise refusal("unauthenticated", "the access token is unknown or past its time")
+            request.state.era = client.era
             client.user = next((user for user in self._service.catalog.users if user.id == user_id), None)
         return client
 
@@ -246,10 +248,12 @@ class HttpFace:
 
     async def _login(self, request: Request) -> Response:
         body = http_json.document(await self._body(request))
-        return await self._enter(c.Login(field(body, "username", str), field(body, "password", str)))
+        login = c.Login(field(body, "username", str), field(body, "password", str))
+        return await self._enter(login, of_crate(body.get("version")))
 
     async def _login_with_token(self, request: Request) -> Response:
-        return await self._enter(c.LoginWithToken(field(http_json.document(await self._body(request)), "token", str)))
+        token = field(http_json.document(await self._body(request)), "token", str)
+        return await self._enter(c.LoginWithToken(token), Era.V)  # it names no version
 
     async def _body(self, request: Request, client: Client | None = None) -> bytes:
         """The body of a request; without authentication the limits before login apply."""
@@ -259,25 +263,25 @@ class HttpFace:
         async with asyncio.timeout(limits.login_seconds or None):
             return await _read_body(request, min(limits.login_bytes or MAX_BODY, MAX_BODY))
 
-    async def _enter(self, command: Command) -> Response:
+    async def _enter(self, command: Command, era: Era) -> Response:
         view = await self._execute(Client(0, HTTP, "", Era.C3), command)  # a login without a version
-        return self._granted(view.user_id)
+        return self._granted(view.user_id, era)
 
-    def _granted(self, user_id: int) -> Response:
+    def _granted(self, user_id: int, era: Era) -> Response:
         now = self._service.clock_us()
         self._tokens = {token: known for token, known in self._tokens.items() if known[1] > now}
         token, ends = secrets.token_urlsafe(32), now + TOKEN_SECONDS * 1_000_000
-        self._tokens[token] = (user_id, ends)
+        self._tokens[token] = (user_id, ends, era)
         return JSONResponse({"user_id": user_id, "access_token": {"token": token, "expiry": ends // 1_000_000}})
 
     async def _refresh(self, request: Request) -> Response:
         """Replace a valid token by a new one."""
         body = http_json.document(await self._body(request))
-        user_id, ends = self._tokens.pop(field(body, "token", str), (0, 0))
+        user_id, ends, era = self._tokens.pop(field(body, "token", str), _NO_TOKEN)
         user = next((user for user in self._service.catalog.users if user.id == user_id), None)
         if ends <= self._service.clock_us() or user is None or user.status != ACTIVE:
             raise refusal("unauthenticated", "the access token is unknown or past its time")
-        return self._granted(user_id)
+        return self._granted(user_id, era)
 
     async def _logout(self, request: Request) -> Response:
         self._tokens.pop(request.headers.get("authorization", "").removeprefix("Bearer "), None)
@@ -413,13 +417,15 @@ def _create_stream(request: Request, body: dict[str, Any]) -> Command:
 
 
 def _update_stream(request: Request, body: dict[str, Any]) -> Command:
-    if _is_patch(body):
+    if _is_patch(request, body):
         return _patch(body, 2, _of(request, "stream"))
     return c.UpdateStream(_of(request, "stream"), field(body, "name", str), _options(body, 2))
 
 
-def _is_patch(body: dict[str, Any]) -> bool:
+def _is_patch(request: Request, body: dict[str, Any]) -> bool:
     """Whether an update is in the form of 0.12: each option a field of its own, `reset` a list of names."""
+    if getattr(request.state, "era", Era.V) >= Era.W:
+        return True
     return "reset" in body or not ("options" in body or body.keys() & {"name", "username", "status"})
 
 
@@ -470,7 +476,7 @@ def _create_topic(request: Request, body: dict[str, Any]) -> Command:
 
 
 def _update_topic(request: Request, body: dict[str, Any]) -> Command:
-    if _is_patch(body):
+    if _is_patch(request, body):
         return _patch(body, 1, *_topic(request))
     return c.UpdateTopic(*_topic(request), field(body, "name", str), options=_settings(body))
 
@@ -529,7 +535,7 @@ def _create_user(request: Request, body: dict[str, Any]) -> Command:
 
 
 def _update_user(request: Request, body: dict[str, Any]) -> Command:
-    if _is_patch(body):
+    if _is_patch(request, body):
         return _patch(body, 3, _of(request, "user"))
     status = {None: None, "active": 1, "inactive": 2, 1: 1, 2: 2}.get(body.get("status"))
     return c.UpdateUser(_of(request, "user"), body.get("username"), status, _options(body, 3))

@@ -8,21 +8,25 @@ their defaults. The resulting command is executed and checked like any other.
 from headwater.iggy.service import Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command
+from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier
-from headwater.iggy_wire.options import TOPIC, UPDATABLE, USER, check_updatable, names_in, take_text
+from headwater.iggy_wire.option_catalog import check_update
+from headwater.iggy_wire.options import TOPIC, USER, canonical, names_in, take_text
 
 _STATUSES = {"active": 1, "inactive": 2}
 
 
-def translated(service: Service, command: c.UpdateResource) -> Command:
+def translated(service: Service, era: Era, command: c.UpdateResource) -> Command:
     """The equivalent command. Raises IggyError for an update that changes nothing, names a key twice or names one that
     cannot change, and for a missing topic or stream, whose name is needed."""
     scope, which = command.target
-    _check_resets(scope, command)
-    check_updatable(command.options, scope)
-    if not command.options and not command.reset:
+    names, reset = names_in(command.options), set(command.reset)
+    if len(reset) != len(command.reset) or names & reset:
+        raise refusal("invalid_command", "a key is named twice")
+    if not names and not reset:
         raise refusal("invalid_command", "the update alters nothing")
+    check_update(scope, names, command.reset, era)
     if scope == USER:
         username, rest = take_text(command.options, "username")
         status, rest = take_text(rest, "status")
@@ -41,14 +45,7 @@ def _topic(
     service: Service, stream: Identifier, topic: Identifier, name: str | None, options: bytes, reset: frozenset[str]
 ) -> c.UpdateTopic:
     if name is None:
+        if not reset and not canonical(options, TOPIC):  # an expiry or a size of 0 leaves it as it is
+            raise refusal("invalid_command", "the update alters nothing")
         name = service.catalog.topic(stream, topic)[1].name
     return c.UpdateTopic(stream, topic, name, options=options, reset=reset)
-
-
-def _check_resets(scope: int, command: c.UpdateResource) -> None:
-    names = set(command.reset)
-    if len(names) != len(command.reset) or names & names_in(command.options):
-        raise refusal("invalid_command", "a key is named twice")
-    for name in command.reset:
-        if name not in UPDATABLE.get(scope, frozenset()):
-            raise refusal("option_not_resettable", f"option {name!r} has no default to go back to", name)

@@ -13,9 +13,8 @@ from headwater.iggy.stream_commands import listed
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
-from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.iggy_wire.options import described
+from headwater.iggy_wire.option_catalog import described
 from headwater.version import VERSION
 
 SERVER_VERSION: Final = "0.9.0"
@@ -43,7 +42,7 @@ def cluster(service: Service, client: Client, command: c.GetClusterMetadata) -> 
 
 
 def describe_options(service: Service, client: Client, command: c.DescribeOptions) -> list[views.OptionView]:
-    return described(command.scope, client.era >= Era.W)
+    return described(command.scope, client.era)
 
 
 def route(service: Service, client: Client, command: c.GetPartitionRoute) -> views.RouteView:

@@ -18,14 +18,16 @@ from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.option_catalog import DERIVED_OF_STREAMS, check_creation, derived
 from headwater.iggy_wire.options import (
+    STREAM,
     TOPIC,
     TopicOptions,
     canonical,
     check_update,
-    derived,
     is_fixed,
     merged,
+    names_in,
     read_options,
     reset_options,
 )
@@ -62,7 +64,7 @@ def topic_view(topic: Topic, era: Era, metadata: int | None = None) -> views.Top
         size=topic.size,
         messages=topic.messages,
         options=entry.options,
-        derived=derived(_chosen(entry), entry.options) if era >= Era.V else b"",
+        derived=derived(_chosen(entry), entry.options, era) if era >= Era.V else b"",
         parts=[]
         if metadata is None
         else [partition_view(partition, era.first_id, metadata) for partition in topic.partitions],
@@ -86,6 +88,7 @@ def stream_view(service: Service, stream: StreamEntry, era: Era, details: bool =
         size=sum(topic.size for topic in topics),
         messages=sum(topic.messages for topic in topics),
         options=stream.options,
+        derived=DERIVED_OF_STREAMS if era >= Era.W else b"",
         details=[topic_view(topic, era) for topic in topics] if details else [],
     )
 
@@ -108,7 +111,8 @@ def listed(service: Service) -> list[StreamEntry]:
 
 async def create_stream(service: Service, client: Client, command: c.CreateStream) -> views.StreamView:
     name = rules.checked_name(command.name, "stream", seed=client.era is Era.S)
-    read_options(command.options, 2)
+    check_creation(STREAM, names_in(command.options), client.era)
+    read_options(command.options, STREAM)
     async with service.change() as catalog:
         rules.check_free_name(catalog.streams, name, "stream")
         number = rules.free_id(catalog.streams, command.id, "stream", client.era.first_id, given=client.era is Era.S)
@@ -159,7 +163,8 @@ def get_topics(service: Service, client: Client, command: c.GetTopics) -> list[v
 def _settings(command: c.CreateTopic | c.UpdateTopic, era: Era) -> TopicOptions:
     """The topic options of a command: fields before V (at first an expiry in seconds), a block since. Raises IggyError."""
     if era >= Era.V:
-        return read_options(command.options, 1)
+        check_creation(TOPIC, names_in(command.options), era)
+        return read_options(command.options, TOPIC)
     unit = 1 if era >= Era.B else 1_000_000
     if command.compression not in (0, 1, 2, 3):
         raise refusal("invalid_command", f"compression {command.compression} is not known", command.compression)

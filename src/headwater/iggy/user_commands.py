@@ -14,7 +14,8 @@ from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import PROTOCOL, Era, of_login, of_protocol
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.iggy_wire.options import check_update, read_options
+from headwater.iggy_wire.option_catalog import check_creation
+from headwater.iggy_wire.options import USER, check_update, names_in, read_options
 
 ACTIVE, INACTIVE = 1, 2
 MAX_TOKENS: Final = 100
@@ -127,7 +128,8 @@ async def create_user(service: Service, client: Client, command: c.CreateUser) -
     credentials.check_username(command.username)
     credentials.check_password(command.password)
     status = _checked_status(command.status)
-    read_options(command.options, 3)
+    check_creation(USER, names_in(command.options), client.era)
+    read_options(command.options, USER)
     stored = await service.in_thread(partial(credentials.hash_password, command.password, service.entropy))
     async with service.change() as catalog:
         if any(user.name == command.username for user in catalog.users):
@@ -157,7 +159,7 @@ async def delete_user(service: Service, client: Client, command: c.DeleteUser) -
 
 
 async def update_user(service: Service, client: Client, command: c.UpdateUser) -> None:
-    check_update(command.options, 3)
+    check_update(command.options, USER)
     async with service.change() as catalog:
         user = catalog.user(command.user)
         if command.username is not None:

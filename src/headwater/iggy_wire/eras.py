@@ -20,6 +20,7 @@ The protocol of V and later has a number of its own. Every patch level of 0.11 i
 change the layout (0.12.2 made the description of a partition longer), so only known ones are supported.
 """
 
+import re
 from enum import IntEnum
 from typing import Final
 
@@ -70,6 +71,21 @@ def of_login(version: str | None) -> Era:
     if minor <= 6:
         return Era.B
     return {7: Era.C1, 8: Era.C2}.get(minor, Era.C3)
+
+
+_CRATE: Final = re.compile(r"0\.(\d{1,9})\.(\d{1,9})(?:-edge\.(\d{1,9}))?", re.ASCII)
+_FIRST_OF_W, _FIRST_OF_X = (11, 1, 2), (11, 1, 7)  # edge.2 speaks 0.12.0, edge.7 speaks 0.12.2
+_RELEASED: Final = 1 << 30  # after every edge
+
+
+def of_crate(version: object) -> Era:
+    """The era of a client over HTTP, whose login names no protocol but the version of its library: "0.11.0",
+    "0.11.1-edge.5". V where it names none that is known: 0.12's answers over HTTP are 0.11's with more in them."""
+    found = _CRATE.fullmatch(version) if isinstance(version, str) else None
+    if found is None:
+        return Era.V
+    number = int(found[1]), int(found[2]), int(found[3] or _RELEASED)
+    return Era.V if number < _FIRST_OF_W else Era.W if number < _FIRST_OF_X else Era.X
 
 
 _MINOR: Final = 1 << 10

@@ -88,6 +88,8 @@ NUMBERS: Final = {
     "invalid_reserved_field": 4101,
     "option_not_updatable": 4103,
     "option_not_resettable": 4104,
+    "read_only_option": 4105,
+    "stream_encryption_unavailable": 4106,
     "consumer_group_id_not_found": 5000,
     "invalid_consumer_group_id": 5002,
     "consumer_group_name_not_found": 5003,

@@ -24,6 +24,7 @@ from headwater.iggy_wire.identifiers import Identifier, Partitioning, Partitioni
 from headwater.iggy_wire.layout import U32
 from headwater.iggy_wire.reply_codec import (
     NO_CONTEXT,
+    OPTION_FLAGS,
     ClientView,
     ClusterView,
     Context,
@@ -184,7 +185,7 @@ def stream(view: StreamView) -> dict[str, Any]:
         "messages_count": view.messages,
         "topics_count": view.topics,
         "topics": [topic(entry) for entry in view.details],
-        "options": {},
+        "options": _options(view.derived, explicit=False) | _options(view.options, explicit=True),
     }
 
 
@@ -244,7 +245,8 @@ def group(view: GroupView) -> dict[str, Any]:
 
 def option(view: OptionView) -> dict[str, Any]:
     kind = HeaderKind(view.kind).json_name
-    return {"key": view.key, "kind": kind, "default_value": list(view.default), "description": view.description}
+    shown = {"key": view.key, "kind": kind, "default_value": list(view.default), "description": view.description}
+    return shown | {name: bool(view.flags & flag) for name, flag in OPTION_FLAGS.items()}
 
 
 def user(view: UserView) -> dict[str, Any]:

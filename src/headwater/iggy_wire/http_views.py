@@ -11,6 +11,7 @@ from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.http_json import NO_USER, STATS_NAMES, TRANSPORTS, of_base64
 from headwater.iggy_wire.message_codec import ReceivedMessage, received
 from headwater.iggy_wire.reply_codec import (
+    OPTION_FLAGS,
     ClientView,
     ClusterView,
     GroupView,
@@ -159,7 +160,8 @@ def client(source: Source) -> ClientView:
 def option(source: Source) -> OptionView:
     kind = HeaderKind.of_json_name(get(source, "kind", str))
     default = get(source, "default_value", list)
-    return OptionView(get(source, "key", str), int(kind), bytes(default), get(source, "description", str, ""))
+    flags = sum(flag for name, flag in OPTION_FLAGS.items() if get(source, name, bool, False))
+    return OptionView(get(source, "key", str), int(kind), bytes(default), get(source, "description", str, ""), flags)
 
 
 def cluster(source: Source) -> ClusterView:

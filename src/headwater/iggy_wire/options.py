@@ -1,4 +1,5 @@
 """The options of generation V, which `create_topic`, `create_stream` and `create_user` take beside their fields.
+What later protocols made of them is in `option_catalog`.
 
 A block of options is written as typed headers with string keys are. Unknown keys are refused, as in upstream. Sizes and
 durations may be texts ("128 MiB", "7 days") over every transport; the number is stored and shown.
@@ -26,13 +27,12 @@ NEVER: Final = (1 << 64) - 1
 _STRING, _BOOL, _UINT8 = HeaderKind.STRING, HeaderKind.BOOL, HeaderKind.UINT8
 _UINT32, _UINT64 = HeaderKind.UINT32, HeaderKind.UINT64
 _COMPRESSIONS: Final = {"none": 1, "gzip": 2}
-_NAMES_OF_COMPRESSION: Final = {code: name for name, code in _COMPRESSIONS.items()}
+NAMES_OF_COMPRESSION: Final = {code: name for name, code in _COMPRESSIONS.items()}
 _DURABILITIES: Final = ("replicated", "persisted")
 _RESIZE_POLICIES: Final = ("mutable", "fixed")
 _FIXED: Final = HeaderValue.from_str("fixed")
 UPDATABLE: Final = {1: frozenset({"compression_algorithm", "message_expiry", "max_topic_size"})}
 """The options that an update may change, by scope: a segment size describes existing files."""
-SETTABLE, RESETTABLE = 1, 2  # flags of an option
 
 
 _MAKERS: Final[dict[HeaderKind, tuple[type, Callable[[Any], HeaderValue]]]] = {
@@ -45,7 +45,7 @@ _MAKERS: Final[dict[HeaderKind, tuple[type, Callable[[Any], HeaderValue]]]] = {
 
 
 def _option(key: str, kind: HeaderKind, default: int | bool | str, description: str) -> OptionView:
-    flags = SETTABLE | RESETTABLE if key in UPDATABLE[1] else 0
+    flags = 3 if key in UPDATABLE[1] else 0  # an update sets it, or sets its default
     return OptionView(key, kind, _MAKERS[kind][1](default).raw, description, flags)
 
 
@@ -80,15 +80,6 @@ OPTIONS: Final = {
 }
 TOPIC, STREAM, USER = 1, 2, 3
 SCOPES: Final = {"topic": TOPIC, "stream": STREAM, "user": USER}
-_NAMED: Final = {
-    TOPIC: [OptionView("name", _STRING, b"", "the name of the topic, 1 to 255 bytes", SETTABLE)],
-    STREAM: [OptionView("name", _STRING, b"", "the name of the stream, 1 to 255 bytes", SETTABLE)],
-    USER: [
-        OptionView("username", _STRING, b"", "the name of the user, 3 to 50 bytes", SETTABLE),
-        OptionView("status", _STRING, b"", "active, inactive", SETTABLE),
-    ],
-}
-"""Settings that protocol 0.12 updates as options, but sets by fields when creating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +110,6 @@ def reset_options(before: TopicOptions, names: Set[str]) -> TopicOptions:
     return replace(before, **{fields[name]: values[name] for name in names if name in fields})
 
 
-def described(scope: int, modern: bool) -> list[OptionView]:
-    """The options of a scope; `modern` includes those of protocol 0.12, where a name is an option of updates."""
-    return [*OPTIONS.get(scope, []), *(_NAMED.get(scope, []) if modern else [])]
-
-
 def take_text(block: bytes, name: str) -> tuple[str | None, bytes]:
     """(the text of one option, None if missing; the block without it). Raises IggyError."""
     options = _decoded(block)
@@ -134,13 +120,6 @@ def take_text(block: bytes, name: str) -> tuple[str | None, bytes]:
     if value.kind is not _STRING:
         raise _impossible(name, value.python)
     return str(value.python), options.encode(HeaderForm.TYPED)
-
-
-def check_updatable(block: bytes, scope: int) -> None:
-    """Raises IggyError for an option that no update sets; one that is not known is for others to refuse."""
-    fixed = {option.key for option in described(scope, modern=True) if not option.flags & SETTABLE}
-    for name in sorted(names_in(block) & fixed):
-        raise refusal("option_not_updatable", f"option {name!r} is set once, at the creation", name)
 
 
 def names_in(block: bytes) -> set[str]:
@@ -168,21 +147,6 @@ def canonical(block: bytes, scope: int) -> bytes:
         if kinds[name] is not _UINT64 or chosen.python:
             kept[name] = chosen
     return kept.encode(HeaderForm.TYPED)
-
-
-def derived(chosen: TopicOptions, explicit: bytes) -> bytes:
-    """The block of a topic's default options."""
-    named = {str(key) for key in TypedHeaders.decode(explicit, HeaderForm.TYPED)} if explicit else set()
-    real: dict[str, HeaderValue] = {
-        "message_expiry": HeaderValue.from_uint64(chosen.message_expiry or NEVER),
-        "max_topic_size": HeaderValue.from_uint64(chosen.max_size or NEVER),
-        "compression_algorithm": HeaderValue.from_str(_NAMES_OF_COMPRESSION.get(chosen.compression, "none")),
-    }
-    block = TypedHeaders()
-    for option in OPTIONS[1]:
-        if option.key not in named:
-            block[option.key] = real.get(option.key) or HeaderValue(HeaderKind(option.kind), option.default)
-    return block.encode(HeaderForm.TYPED)
 
 
 def _decoded(block: bytes) -> TypedHeaders:
@@ -248,8 +212,8 @@ def _of_kind(kind: HeaderKind, name: str, value: HeaderValue) -> HeaderValue:
         return value
     if value.kind is _UINT32 and kind is _UINT8 and python < 256:  # of protocol 0.12
         return make(python)
-    if name == "compression_algorithm" and value.kind is _UINT8 and python in _NAMES_OF_COMPRESSION:
-        return make(_NAMES_OF_COMPRESSION[python])
+    if name == "compression_algorithm" and value.kind is _UINT8 and python in NAMES_OF_COMPRESSION:
+        return make(NAMES_OF_COMPRESSION[python])
     if value.kind is not _STRING:
         raise _impossible(name, python)
     return _of_text(kind, name, str(python))
@@ -341,14 +305,16 @@ def merged(before: bytes, update: bytes, without: Set[str] = frozenset()) -> byt
 
 
 def of_json(given: dict[str, Any], scope: int) -> bytes:
-    """The block for options as HTTP has them: texts, or numbers and booleans as JSON has them. Raises IggyError."""
+    """The block for options as HTTP has them: texts, or numbers and booleans as JSON has them. One that is not known has
+    the kind of its JSON: the command that takes the block knows which there are. Raises IggyError."""
     kinds = {option.key: HeaderKind(option.kind) for option in OPTIONS.get(scope, [])}
     block = TypedHeaders()
     for name, value in given.items():
-        if name not in kinds:
-            raise refusal("unsupported_option_key", f"option {name!r} is not known", name)
-        block[name] = _of_json(name, kinds[name], value)
+        block[name] = _of_json(name, kinds.get(name) or _KINDS_OF_JSON.get(type(value), _STRING), value)
     return block.encode(HeaderForm.TYPED)
+
+
+_KINDS_OF_JSON: Final = {str: _STRING, bool: _BOOL, int: _UINT64}
 
 
 def _of_json(name: str, kind: HeaderKind, value: Any) -> HeaderValue:

@@ -221,13 +221,17 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class OptionView:
-    """`default` in the encoding of `kind`. `flags`: 1 an update may set it, 2 an update may reset it."""
+    """`default` in the encoding of `kind`; `flags`: a sum of OPTION_FLAGS."""
 
     key: str
     kind: int
     default: bytes
     description: str
     flags: int = 0
+
+
+OPTION_FLAGS: Final = {"updatable": 1, "resettable": 2, "secret": 4, "read_only": 8, "critical": 16}
+"""By the names of HTTP. Updatable and resettable: an update may set it, or give it back its default."""
 
 
 @dataclass(frozen=True, slots=True)
