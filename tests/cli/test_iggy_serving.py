@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from support.iggy_peers import talk
+from support.worker_processes import children, ready, started, until_said
 
 from headwater.cli import serve_flags
 from headwater.cli.go_flags import Value
 from headwater.cli.iggy_serving import read
 from headwater.errors import ConfigError
 from headwater.iggy.face import IggyOptions
+from headwater.iggy_client.sync import connect
 
 
 def test_the_flags_name_addresses() -> None:
@@ -43,6 +45,12 @@ def test_the_flags_say_how_messages_are_taken() -> None:
         read({"iggy": ":8090", "iggy_unique_ids": -1}, {})
 
 
+def iggy_ports(said: list[str]) -> dict[str, int]:
+    """Each transport that the log names, and its port."""
+    found = re.findall(r"Listening for Iggy clients \((\w+)\) on 127\.0\.0\.1:(\d+)$", "".join(said), re.MULTILINE)
+    return {name: int(port) for name, port in found}
+
+
 @pytest.mark.interop
 def test_the_command_serves_a_released_client(tmp_path: Path) -> None:
     async def main() -> None:
@@ -58,8 +66,7 @@ def test_the_command_serves_a_released_client(tmp_path: Path) -> None:
                 ports: dict[str, int] = {}
                 while not (line := (await process.stderr.readline()).decode()).endswith("Server is ready\n"):
                     assert line
-                    if found := re.search(r"Iggy clients \((\w+)\) on 127.0.0.1:(\d+)", line):
-                        ports[found[1]] = int(found[2])
+                    ports |= iggy_ports([line])
                 assert ports.keys() == {"tcp", "http", "quic"}
                 steps = await talk(None, "apache_iggy", f"127.0.0.1:{ports['tcp']}", 0, "x")
                 assert steps["poll_headers"][0][2]["key_3"] == 123456
@@ -70,3 +77,23 @@ def test_the_command_serves_a_released_client(tmp_path: Path) -> None:
         assert (tmp_path / "iggy" / "catalog.a").exists()
 
     asyncio.run(main())
+
+
+def test_workers_say_where_iggy_is_and_say_it_again_when_the_first_is_replaced(tmp_path: Path) -> None:
+    """Where streams are spread over them, too; the parent speaks for them, and knew no address but those of NATS."""
+
+    def exchanged(port: int) -> None:
+        with connect(f"iggy://iggy:iggy@127.0.0.1:{port}") as client:
+            client.ping()
+
+    listen = ("--iggy", "127.0.0.1:-1", "--iggy-http", "127.0.0.1:-1")
+    with started("--workers", "2", "-js", "--spread_streams", "-sd", str(tmp_path), *listen) as process:
+        ports = iggy_ports(ready(process)[1])
+        assert ports.keys() == {"tcp", "http"}
+        exchanged(ports["tcp"])
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+        again = iggy_ports(until_said(process, "worker 1 is replaced\n"))
+        assert again.keys() == {"tcp", "http"}
+        exchanged(again["tcp"])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0

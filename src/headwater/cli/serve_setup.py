@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwater.server.config.draft import LoggingOptions
 
 # They log a line for each client, which is too much at the normal level.
-_TALKATIVE = ("headwater.exchange.session", "headwater.monitoring")
+_TALKATIVE = ("headwater.exchange.session", "headwater.monitoring", "uvicorn")
 
 
 def configure(flags: dict[str, Value]) -> ServerConfig:

@@ -68,6 +68,7 @@ class Report(msgspec.Struct, omit_defaults=True):
     route: int = 0
     monitor: str = ""
     ports: dict[str, list[str]] = {}
+    iggy: dict[str, str] = {}
     meshed: bool = False
     failed: str = ""
 
@@ -137,6 +138,7 @@ class Worker(Serving):
         self._others = again.place.others
         self._replaces = again.place.port != 0
         self._number = again.number
+        self._iggy = iggy
         self._board = board
         self.broker.stream_services.usage = usage
         self._figures: asyncio.Task[None] | None = None
@@ -180,7 +182,9 @@ class Worker(Serving):
         self._figures = asyncio.create_task(Figures(self.broker.observe()).keep(self._board, self._number))
         monitor = f"{self.monitoring.scheme} monitor on {self.monitoring.address}" if self.monitoring else ""
         ports = {kind: urls for kind, urls in self._ports().items() if kind != "cluster"}
-        send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports))
+        listeners = {} if self._iggy is None else self.broker.iggy.listeners()
+        iggy = {name: f"{host}:{port}" for name, (host, port) in listeners.items()}
+        send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports, iggy=iggy))
         meshed = asyncio.ensure_future(self._together(cluster))
         stopped = asyncio.ensure_future(self._stop.wait())
         patience = AGAIN if self._replaces else PATIENCE
@@ -291,6 +295,7 @@ class Workers:
     def _say_where(self, first: Report) -> None:
         if first.monitor:
             logger.info("Starting %s", first.monitor)
+        _say_iggy(first)
         for url in first.ports.get("websocket", []):
             logger.info("Listening for websocket clients on %s", url)
         logger.info("Listening for client connections on %s:%d", self._config.broker.host, self._shape.port)
@@ -408,7 +413,8 @@ class Workers:
             return
         alive = self._running.values()
         place = Place(self._routes[number], _routes_to([self._routes[other] for other in alive]), len(alive))
-        if self._start(number, place) and self._hear(number) and self._hear(number):
+        if self._start(number, place) and (report := self._hear(number)) and self._hear(number):
+            _say_iggy(report)  # a port that nobody chose is another one now
             logger.warning("worker %d is replaced", number)
 
     def _end_all(self) -> None:
@@ -447,6 +453,11 @@ class _Files:
     def __exit__(self, *_: object) -> None:
         if self._ports_file is not None:
             self._ports_file.unlink(missing_ok=True)
+
+
+def _say_iggy(report: Report) -> None:
+    for name, address in report.iggy.items():
+        logger.info("Listening for Iggy clients (%s) on %s", name, address)
 
 
 def _routes_to(ports: Iterable[int]) -> tuple[str, ...]:
