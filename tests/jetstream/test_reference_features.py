@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.headwater_server import start_headwater
 from support.jetstream_pair import API, ask, compare, hear, written
+from support.jetstream_twins import Publish, Servers
 from support.nats_server import start_nats_server
 
 from headwater.client.blocking import BlockingClient
@@ -395,3 +396,26 @@ def test_an_interest_stream_republishes_what_a_consumer_wants_alike(urls: list[s
 
     real, ours = (asyncio.run(republished(url)) for url in urls)
     assert ours == real == [("again.keen.b", b"2")]
+
+
+def test_acks_of_what_is_not_delivered_now_are_answered_by_neither(urls: list[str]) -> None:
+    with Servers(*(int(url.rpartition(":")[2]) for url in urls)).twins() as twins:
+        twins.stream("KNOWN")
+        twins.publish(*(Publish("known.a", payload=b"%d" % number) for number in range(3)))
+        config = {"name": "c", "durable_name": "c", "ack_policy": "explicit"}
+        twins.api("CONSUMER.CREATE.KNOWN.c", {"stream_name": "KNOWN", "config": config})
+        twins.pull("KNOWN.c", "box", batch=2)
+        twins.pulled("box"), twins.pulled("box")
+        twins.api("CONSUMER.RESET.KNOWN.c", {"seq": 1})
+        twins.pull("KNOWN.c", "again", batch=1)
+        twins.pulled("again")
+        silent = [(sequence, word) for sequence in (2, 3, 99) for word in ("", "+ACK", "+OK", "+TERM", "+TERM why")]
+        answered = [(2, "-NAK"), (2, "+WPI"), (3, "+WPI"), (1, "+ACK"), (1, "+TERM")]
+        for twin in twins.both:
+            for sequence, word in silent + answered:
+                step = Publish(f"$JS.ACK.KNOWN.c.1.{sequence}.{sequence}.1690000000000000000.0", payload=word.encode())
+                twin.say(step, f"_INBOX.twin.said.{sequence}{word.replace(' ', '_')}")
+            for sequence, word in answered:
+                assert twin.next_on(f"_INBOX.twin.said.{sequence}{word}").data == b""
+            assert twin.taken("_INBOX.twin.said.") == []
+        assert twins.api("CONSUMER.INFO.KNOWN.c")["ack_floor"]["stream_seq"] == 1
