@@ -25,6 +25,7 @@ LONGEST = (
 
 OPTIONS = {
     "client": ["--peers", "nats-py,libnats"],
+    "crash": ["--points", "1_000_000", "--others", "100_000"],
     "fuzz": ["--seconds", "360"],
     "simulator": ["--steps", "100_000_000", "--seed", "80_000"],
     "soak": ["--minutes", "30"],
