@@ -1,10 +1,10 @@
 """A soak of one broker with all its faces on and a fault every five seconds: `./hw bench soak [--minutes N]`.
 
-`--minutes 30` moves about 10^8 core messages and 10^7 stored ones; the default is three minutes. One server process has
-NATS, WebSocket, Iggy over TCP and HTTP, JetStream and monitoring; this process publishes and receives core messages,
-publishes into a stream awaiting every ack and reads it back with a durable consumer, sends and polls over Iggy, and fetches
-pages. The faults are FAULTS, in turn: broken connections, garbage, clients that do not read, reloads, consumers created and
-deleted.
+`--minutes 30` moves 10^8 core messages and 10^7 stored ones on an idle machine; the default is three minutes. One server
+process has NATS, WebSocket, Iggy over TCP and HTTP, JetStream and monitoring. This process publishes and receives core
+messages, publishes into a stream awaiting every ack and reads it back with a durable consumer, sends and polls over Iggy,
+and fetches pages. The faults are FAULTS, in turn: broken connections, garbage, clients that do not read, reloads, consumers
+created and deleted.
 
 Checked: every acknowledged sequence was delivered to the consumer; no core message is missing between clients not affected
 by a fault; resident memory in the second half is within GROWTH of the first, starting after a sixth of the time (minute 5
@@ -38,8 +38,10 @@ from headwater.iggy_wire.identifiers import PollingStrategy
 FAULT_SECONDS = 5.0
 GROWTH = 0.03
 DESCRIPTORS = 3  # increase allowed from the least busy moment of the first half to that of the second
-CORE_BATCH, CORE_PAUSE = 600, 0.01  # messages per turn of the publisher: at most 60,000 per second
-STORED_IN_FLIGHT = 64
+CORE_RATE, STORED_RATE = 60_000, 6_000  # messages per second: 10^8 and 10^7 in half an hour
+CORE_BATCH, STORED_BATCH = 2000, 512  # most per turn of a publisher that is late
+PAUSE = 0.01  # seconds between two turns
+CORE_BEHIND = 30_000  # messages that the subscriber may be behind
 CROWD = 200  # connections that come and go together
 DEPARTED = 10_000  # connections that /connz remembers: as many come and go first, because memory grows until then
 IGGY_BATCH = 10  # messages of 100 bytes
@@ -52,7 +54,7 @@ class Counts:
     """Numbers of operations, and the problems found."""
 
     def __init__(self) -> None:
-        self.core_sent = self.core_heard = self.stored = self.read = self.iggy = self.pages = self.faults = 0
+        self.core_sent = self.core_received = self.stored = self.read = self.iggy = self.pages = self.faults = 0
         self.last_acked = 0
         self.next_sequence = 1
         self.problems: list[str] = []
@@ -61,6 +63,18 @@ class Counts:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
+
+
+class Pace:
+    """How many messages are due, at a constant rate from now on."""
+
+    def __init__(self, rate: int, most: int) -> None:
+        self._rate, self._most = rate, most
+        self._began = time.monotonic()
+
+    def due(self, sent: int) -> int:
+        """The number to send now, at most `most`, when `sent` have been sent."""
+        return max(0, min(self._most, int((time.monotonic() - self._began) * self._rate) - sent))
 
 
 class Ports:
@@ -87,26 +101,28 @@ async def core(url: str, counts: Counts, stop: asyncio.Event) -> None:
     async with await headwater.connect(url) as publisher, await headwater.connect(url) as subscriber:
         subscription = await subscriber.subscribe("core.>")
 
-        async def hear() -> None:
+        async def receive() -> None:
             async for message in subscription:
-                counts.core_heard += 1
+                counts.core_received += 1
                 if message.data == b"end":
                     return
 
         await subscriber.flush()
-        hearing = asyncio.ensure_future(hear())
+        receiving = asyncio.ensure_future(receive())
+        pace = Pace(CORE_RATE, CORE_BATCH)
         while not stop.is_set():
-            for number in range(CORE_BATCH):
+            due = pace.due(counts.core_sent)
+            for number in range(due):
                 await publisher.publish(f"core.{number % 10}", b"x" * 64)
-            counts.core_sent += CORE_BATCH
+            counts.core_sent += due
             for _ in range(10_000):  # wait for at most ten seconds
-                if counts.core_sent - counts.core_heard <= 50 * CORE_BATCH:
+                if counts.core_sent - counts.core_received <= CORE_BEHIND:
                     break
                 await asyncio.sleep(0.001)
-            await asyncio.sleep(CORE_PAUSE)
+            await asyncio.sleep(PAUSE)
         await publisher.publish("core.end", b"end")
         counts.core_sent += 1
-        await asyncio.wait_for(hearing, 30)
+        await asyncio.wait_for(receiving, 30)
 
 
 async def store(url: str, counts: Counts, stop: asyncio.Event) -> None:
@@ -114,25 +130,31 @@ async def store(url: str, counts: Counts, stop: asyncio.Event) -> None:
     async with await headwater.connect(url) as client:
         jetstream = client.jetstream()
         await jetstream.create_stream(StreamConfig(name="SOAK", subjects=["soak"], max_msgs=STREAM_KEEPS))
-        reading = asyncio.ensure_future(read_back(url, counts, stop))
+        published = asyncio.Event()
+        reading = asyncio.ensure_future(read_back(url, counts, published))
+        pace = Pace(STORED_RATE, STORED_BATCH)
         while not stop.is_set():
-            acks = await asyncio.gather(*(jetstream.publish("soak", b"y" * 128) for _ in range(STORED_IN_FLIGHT)))
+            due = pace.due(counts.stored)
+            acks = await asyncio.gather(*(jetstream.publish("soak", b"y" * 128) for _ in range(due)))
             counts.stored += len(acks)
-            counts.last_acked = max(counts.last_acked, *(ack.seq for ack in acks))
+            counts.last_acked = max([counts.last_acked, *(ack.seq for ack in acks)])
+            if due < STORED_BATCH:
+                await asyncio.sleep(PAUSE)
             for _ in range(4000):
                 if counts.stored - counts.read <= STREAM_KEEPS // 2 or reading.done():
                     break
                 await asyncio.sleep(0.005)
+        published.set()
         await asyncio.wait_for(reading, 60)
 
 
-async def read_back(url: str, counts: Counts, stop: asyncio.Event) -> None:
+async def read_back(url: str, counts: Counts, published: asyncio.Event) -> None:
     async with await headwater.connect(url) as client:
         jetstream = client.jetstream()
         config = ConsumerConfig(durable_name="reader", ack_policy="explicit", max_ack_pending=4096)
         await jetstream.create_consumer("SOAK", config)
         consumer = jetstream.pull_consumer("SOAK", "reader")
-        while not (stop.is_set() and counts.next_sequence > counts.last_acked):
+        while not (published.is_set() and counts.next_sequence > counts.last_acked):
             for message in await consumer.fetch(256, timeout=1.0):
                 sequence = message.metadata.stream_seq
                 if sequence > counts.next_sequence:
@@ -276,8 +298,8 @@ async def soak(port: int, ports: Ports, pid: int, seconds: float) -> tuple[Count
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(outcome, BaseException):
             counts.problems.append(f"{type(outcome).__name__}: {outcome}")
-    if counts.core_heard != counts.core_sent:
-        counts.problems.append(f"{counts.core_sent} core messages were sent, {counts.core_heard} heard")
+    if counts.core_received != counts.core_sent:
+        counts.problems.append(f"{counts.core_sent} core messages were sent, {counts.core_received} received")
     if counts.next_sequence <= counts.last_acked:
         counts.problems.append(f"acked up to {counts.last_acked}, delivered up to {counts.next_sequence - 1}")
     return counts, samples
