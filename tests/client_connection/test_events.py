@@ -13,12 +13,12 @@ from headwater.errors import HeadwaterError
 def test_an_iteration_hears_all_from_its_beginning_to_the_end() -> None:
     async def main() -> list[Event]:
         events = Events()
-        events.tell(LameDuck(server="before"))
+        events.emit(LameDuck(server="before"))
         stream = events.stream()
         reading = asyncio.create_task(_all(stream))
         await asyncio.sleep(0)
-        events.tell(LameDuck(server="a"))
-        events.tell(Closed(reason=None))
+        events.emit(LameDuck(server="a"))
+        events.emit(Closed(reason=None))
         assert await _all(events.stream()) == [Closed(reason=None)], "one that comes too late hears the end"
         return await reading
 
@@ -33,9 +33,9 @@ def test_an_iteration_that_nobody_reads_is_bounded_and_keeps_the_newest() -> Non
     events = Events()
     stream = events.stream()
     for number in range(KEPT + 10):
-        events.tell(LameDuck(server=str(number)))
+        events.emit(LameDuck(server=str(number)))
     assert stream.dropped == 10
-    events.tell(Closed(reason=None))
+    events.emit(Closed(reason=None))
     heard = finish(_all(stream))
     assert len(heard) == KEPT
     assert heard[0] == LameDuck(server="11")
@@ -59,10 +59,10 @@ def test_callbacks_hear_in_order_and_one_that_raises_is_logged_and_harms_nobody(
 
     events = Events(event_callback=heard.append)
     forget = events.listen(fail)
-    events.tell(LameDuck(server="a"))
+    events.emit(LameDuck(server="a"))
     forget()
     forget()
-    events.tell(LameDuck(server="b"))
+    events.emit(LameDuck(server="b"))
     assert heard == [LameDuck(server="a"), LameDuck(server="b")]
     assert caplog.text.count("event_callback_failed event=LameDuck") == 1
 

@@ -6,7 +6,7 @@ import logging
 import pytest
 from support.scripted_server import Peer, conversation, finish
 
-from headwater.client_connection.requests import new_inbox, says_no_responders
+from headwater.client_connection.requests import is_no_responders, new_inbox
 from headwater.errors import NoResponders, PayloadTooLarge, RequestTimeout, SubjectError
 from headwater.model.message import Message
 
@@ -129,7 +129,7 @@ def test_losing_the_connection_with_many_requests_out_leaves_no_unheard_error(
     ],
 )
 def test_only_a_status_line_without_data_says_no_responders(block: bytes, data: bytes, says: bool) -> None:
-    assert says_no_responders(Message("r", data, "", block)) is says
+    assert is_no_responders(Message("r", data, "", block)) is says
 
 
 def test_inboxes_differ() -> None:

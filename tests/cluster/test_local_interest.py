@@ -3,17 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.cluster.local_interest import NOTHING, LocalInterest, News
+from headwater.cluster.local_interest import NO_CHANGE, InterestChange, LocalInterest
 from headwater.exchange.sublist import Subscription
 
 
 def test_v2_announces_the_first_and_the_last_subscription_and_v1_each() -> None:
     local = LocalInterest(b"$G")
     one, two = Subscription(b"foo", sid=b"1"), Subscription(b"foo", sid=b"2")
-    assert local.add(one) == News(b"SUB foo  RSID:1:1\r\n", b"RS+ $G foo\r\n")
-    assert local.add(two) == News(b"SUB foo  RSID:2:1\r\n", b"")
-    assert local.remove(one) == News(b"UNSUB RSID:1:1\r\n", b"")
-    assert local.remove(two) == News(b"UNSUB RSID:2:1\r\n", b"RS- $G foo\r\n")
+    assert local.add(one) == InterestChange(b"SUB foo  RSID:1:1\r\n", b"RS+ $G foo\r\n")
+    assert local.add(two) == InterestChange(b"SUB foo  RSID:2:1\r\n", b"")
+    assert local.remove(one) == InterestChange(b"UNSUB RSID:1:1\r\n", b"")
+    assert local.remove(two) == InterestChange(b"UNSUB RSID:2:1\r\n", b"RS- $G foo\r\n")
 
 
 def test_every_change_of_a_group_is_announced_with_its_weight() -> None:
@@ -21,7 +21,7 @@ def test_every_change_of_a_group_is_announced_with_its_weight() -> None:
     one, two = Subscription(b"work", b"wkrs"), Subscription(b"work", b"wkrs")
     assert [local.add(each).v2 for each in (one, two)] == [b"RS+ $G work wkrs 1\r\n", b"RS+ $G work wkrs 2\r\n"]
     assert local.queue_of(b"QRSID:2:1") == b"wkrs"
-    assert local.remove(two) == News(b"UNSUB QRSID:2:1\r\n", b"RS+ $G work wkrs 1\r\n")
+    assert local.remove(two) == InterestChange(b"UNSUB QRSID:2:1\r\n", b"RS+ $G work wkrs 1\r\n")
     assert local.queue_of(b"QRSID:2:1") == b"wkrs"  # messages for it may be in flight
     assert local.remove(one).v2 == b"RS- $G work wkrs\r\n"
 
@@ -30,8 +30,8 @@ def test_the_servers_own_subjects_and_those_not_imported_are_not_announced() -> 
     local = LocalInterest(b"$G", imports=lambda subject: subject != b"secret")
     for subject in (b"_SYS.x", b"secret"):
         subscription = Subscription(subject)
-        assert local.add(subscription) == NOTHING
-        assert local.remove(subscription) == NOTHING
+        assert local.add(subscription) == NO_CHANGE
+        assert local.remove(subscription) == NO_CHANGE
     assert local.wanted() == []
 
 
@@ -83,8 +83,8 @@ def test_announced_interest_is_withdrawn_line_by_line() -> None:
 
 def test_interest_of_leaf_nodes_is_announced_with_their_cluster_and_in_total() -> None:
     local = LocalInterest(b"$G", imports=lambda subject: subject != b"secret")
-    assert local.add_of_leafs(b"c", b"foo", b"", 1) == News(b"", b"", b"LS+ c $G foo\r\n")
-    assert local.add_of_leafs(b"c", b"foo", b"", 1) == NOTHING
+    assert local.add_of_leafs(b"c", b"foo", b"", 1) == InterestChange(b"", b"", b"LS+ c $G foo\r\n")
+    assert local.add_of_leafs(b"c", b"foo", b"", 1) == NO_CHANGE
     assert local.add_of_leafs(b"d", b"foo", b"", 1).leaf == b"LS+ d $G foo\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"q", 2).leaf == b"LS+ c $G foo q 2\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"q", 1).leaf == b"LS+ c $G foo q 3\r\n"
@@ -92,7 +92,7 @@ def test_interest_of_leaf_nodes_is_announced_with_their_cluster_and_in_total() -
     assert list(local.all_of_leafs(wanted=True)) == told
     assert list(local.all_of_leafs(wanted=False))[2] == b"LS- c $G foo q\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"q", -3).leaf == b"LS- c $G foo q\r\n"
-    assert local.add_of_leafs(b"c", b"foo", b"", -1) == NOTHING
+    assert local.add_of_leafs(b"c", b"foo", b"", -1) == NO_CHANGE
     assert local.add_of_leafs(b"c", b"foo", b"", -1).leaf == b"LS- c $G foo\r\n"
-    assert local.add_of_leafs(b"c", b"secret", b"", 1) == NOTHING
+    assert local.add_of_leafs(b"c", b"secret", b"", 1) == NO_CHANGE
     assert list(local.all_v2()) == []

@@ -11,6 +11,7 @@ from support.mesh_simulator import Network, Node
 
 from headwater.cluster.mesh import (
     Action,
+    AnnounceUrls,
     Close,
     Dial,
     Lost,
@@ -20,7 +21,6 @@ from headwater.cluster.mesh import (
     Registered,
     Repeat,
     Send,
-    TellClients,
 )
 from headwater.wire.peer_documents import SubjectLists
 from headwater.wire.route_lines import RouteConnect, RouteInfo, decode_route_info
@@ -59,7 +59,7 @@ def test_dialled_peer_is_answered_with_connect_and_info_and_registered() -> None
     assert sent(actions).startswith(b'CONNECT {"echo":true,"verbose":false,"pedantic":false,"tls_required":false,')
     assert b'"cluster":"hw"' in sent(actions)
     assert b"lang" not in sent(actions)
-    assert [type(action) for action in actions[1:]] == [Registered, TellClients]
+    assert [type(action) for action in actions[1:]] == [Registered, AnnounceUrls]
     assert us.client_urls() == ("127.0.0.1:4333",)
 
 
@@ -194,17 +194,17 @@ def test_gossip_about_known_peers_or_without_an_address_is_ignored(told: RouteIn
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
-    assert [action for action in us.on_info(1, told) if not isinstance(action, TellClients)] == []
+    assert [action for action in us.on_info(1, told) if not isinstance(action, AnnounceUrls)] == []
 
 
 def test_websocket_clients_get_only_the_peers_websocket_addresses() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
-    assert TellClients() in us.on_info(1, info("PEER", ws_connect_urls=("127.0.0.1:8080",)))
+    assert AnnounceUrls() in us.on_info(1, info("PEER", ws_connect_urls=("127.0.0.1:8080",)))
     assert (us.client_urls(), us.websocket_urls()) == ((), ("127.0.0.1:8080",))
-    assert us.on_info(1, info("PEER", ws_connect_urls=("10.0.0.7:8080",))) == [TellClients()]
+    assert us.on_info(1, info("PEER", ws_connect_urls=("10.0.0.7:8080",))) == [AnnounceUrls()]
     assert us.websocket_urls() == ("10.0.0.7:8080",)
-    assert TellClients() in list(us.lost(1))
+    assert AnnounceUrls() in list(us.lost(1))
     assert us.websocket_urls() == ()
 
 
@@ -212,11 +212,11 @@ def test_later_info_changes_client_urls_and_never_the_address() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
-    assert us.on_info(1, info("PEER", 9999, connect_urls=("10.0.0.7:4222",))) == [TellClients()]
+    assert us.on_info(1, info("PEER", 9999, connect_urls=("10.0.0.7:4222",))) == [AnnounceUrls()]
     assert us.peers["PEER"].port == 6333
     assert us.on_info(1, info("PEER", 4333, client_id=12)) == []  # a bug of gnatsd 1.4.1
     assert us.client_urls() == ("10.0.0.7:4222",)
-    assert us.on_info(1, info("PEER", connect_urls=("10.0.0.7:4222",), ldm=True)) == [TellClients()]
+    assert us.on_info(1, info("PEER", connect_urls=("10.0.0.7:4222",), ldm=True)) == [AnnounceUrls()]
     assert us.client_urls() == ()
 
 
@@ -243,7 +243,7 @@ def test_lost_peer_takes_its_addresses_with_it_and_a_configured_route_is_dialled
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER", connect_urls=("127.0.0.1:4333",)))
     actions = list(us.lost(1))
-    assert [type(action) for action in actions] == [TellClients, Lost, Dial]
+    assert [type(action) for action in actions] == [AnnounceUrls, Lost, Dial]
     assert us.client_urls() == ()
     assert not us.peers
 

@@ -42,8 +42,8 @@ def batch(records: list[StoredRecord]) -> bytes:
     return BATCH_HEAD.pack(records[0].offset, len(body), len(records), 2) + body
 
 
-def answer(batches: list[bytes], asked: int, following: int) -> bytes:
-    return AnswerHead(len(batches), 1, asked, following, 1, following).encode() + b"".join(batches)
+def answer(batches: list[bytes], requested: int, following: int) -> bytes:
+    return AnswerHead(len(batches), 1, requested, following, 1, following).encode() + b"".join(batches)
 
 
 def fed(payload: bytes, start: int, end: int, header_block: bytes = b"") -> StoredDecoder:
@@ -141,7 +141,7 @@ def test_statuses_and_answers_that_are_not_wanted_give_no_rows() -> None:
     kept = numbered([StoredRecord(0, 1, b"s", b"", b"p")], 0, [1])
     assert fed(b"", 1, 2, b"NATS/1.0 503\r\n\r\n").statuses == [b"NATS/1.0 503\r\n\r\n"]
     decoder = StoredDecoder(1, 2, with_map=False, with_raw=False)
-    decoder.listen(SID, lambda head: head.asked == 9)
+    decoder.listen(SID, lambda head: head.requested == 9)
     message = composed(b"inbox", b"", b"", answer([batch(kept)], 1, 2))
     message.sid = SID
     decoder.on_message(message)

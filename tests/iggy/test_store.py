@@ -100,7 +100,7 @@ def test_a_directory_of_an_earlier_release_gets_an_identity_at_its_first_start(t
     documents = [meta.load_copy(OsFiles(), f"{tmp_path}/{name}") for name in ("catalog", "store")]
     identities = {document.identity for document in documents if document is not None}
     assert len(identities) == 1
-    assert identities != {meta.NOBODY}
+    assert identities != {meta.NO_IDENTITY}
 
 
 def test_what_nothing_owns_is_swept_away(store: Store, tmp_path: Path) -> None:

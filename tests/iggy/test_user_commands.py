@@ -7,7 +7,7 @@ from support.iggy_service import SECOND, Desk, G, S, T, at_desk
 
 from headwater import TypedHeaders
 from headwater.iggy import user_commands
-from headwater.iggy.user_commands import NOBODY
+from headwater.iggy.user_commands import NO_USER
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import eras
 from headwater.iggy_wire.commands import Permissions
@@ -174,8 +174,8 @@ def test_clients_are_shown_with_what_they_read(tmp_path: Path) -> None:
         assert (me.id, me.user, me.address, me.groups) == (desk.root.id, 0, "192.0.2.1:5", 1)
         assert [(one.stream, one.topic, one.group) for one in me.details] == [(0, 0, 0)]
         shown = {view.id: (view.user, view.groups, view.details) for view in await desk.do(c.GetClients())}
-        assert shown == {desk.root.id: (0, 1, []), stranger.id: (NOBODY, 0, [])}
-        assert (await desk.do(c.GetClient(stranger.id))).user == NOBODY
+        assert shown == {desk.root.id: (0, 1, []), stranger.id: (NO_USER, 0, [])}
+        assert (await desk.do(c.GetClient(stranger.id))).user == NO_USER
         assert await desk.do(c.GetClient(77)) is None
         assert await desk.refused(c.GetClient(77), desk.client(Era.S, user=None)) == "client_not_found"
         desk.service.disconnect(stranger)

@@ -35,10 +35,10 @@ async def refused(desk: Desk, payload: bytes, stream: str = "S") -> tuple[int, i
 async def read(desk: Desk, seq: int, end: int, max_bytes: int) -> list[tuple[int, bytes, bytes, bytes]]:
     """All rows of `[seq, end)`, by as many requests as it takes."""
     decoder = StoredDecoder(seq, end, with_map=False, with_raw=True)
-    decoder.listen(1, lambda head: head.asked == decoder.position + 1)
+    decoder.listen(1, lambda head: head.requested == decoder.position + 1)
     while not decoder.complete:
         head, payload = await answer(desk, decoder.position + 1, end, max_bytes)
-        if head.next == head.asked:
+        if head.next == head.requested:
             break
         message = composed(b"inbox", b"", b"", payload)
         message.sid = 1

@@ -151,7 +151,7 @@ def test_the_intake_of_a_source_stamps_what_it_stores(block: bytes) -> None:
     assert stamp is not None
     assert (stamp[1].sequence, stamp[1].identity, b" o.eu " in kept) == (3, "id", True)
     assert (b"A: 1\r\n" in kept) == bool(block)
-    assert (intake.taken, intake.heard, progress.taken, following.taken) == (1, 7.5, 3, 3)
+    assert (intake.taken, intake.received_at, progress.taken, following.taken) == (1, 7.5, 3, 3)
 
 
 def test_the_intake_leaves_alone_what_a_stream_has_to_look_at() -> None:
@@ -169,16 +169,16 @@ def test_the_intake_leaves_alone_what_a_stream_has_to_look_at() -> None:
     with_id = b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n", b"x"
     some.receive(*with_id)
     assert left == [plain, with_id]
-    assert (following.taken, progress.taken, some.taken, some.heard) == (0, 0, 0, 0.0)
+    assert (following.taken, progress.taken, some.taken, some.received_at) == (0, 0, 0, 0.0)
 
 
 def test_of_many_messages_the_intake_notes_the_time_of_the_first_of_some_and_of_the_last() -> None:
     following, times = Following("c", 0), iter(range(1, 100))
     following.learn(b"$JS.ACK.O.c.1.1.1.99.0")
     intake = Intake(following, Progress(None), lambda *message: 1, None, None, lambda: float(next(times)), not_expected)
-    heard = []
+    received_at = []
     for number in range(1, 101):
         intake.receive(b"o", b"$JS.ACK.O.c.1.%d.%d.99.%d" % (number, number, 100 - number), b"", b"x")
-        heard.append(intake.heard)
-    assert heard == [1.0] * 64 + [2.0] * 35 + [3.0]
+        received_at.append(intake.received_at)
+    assert received_at == [1.0] * 64 + [2.0] * 35 + [3.0]
     assert intake.taken == 100

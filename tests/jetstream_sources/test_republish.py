@@ -24,8 +24,8 @@ def test_messages_go_out_under_their_new_subject_with_what_the_stream_knows(tmp_
             await desk.publish("S.b.c", b"does not match")
             await desk.publish("S.b", b"three")
             one, two, three = await box.take(3)
-            assert [heard.subject for heard in (one, two, three)] == [b"copy.a", b"copy.a", b"copy.b"]
-            assert [heard.payload for heard in (one, two, three)] == [b"one", b"two", b"three"]
+            assert [received_at.subject for received_at in (one, two, three)] == [b"copy.a", b"copy.a", b"copy.b"]
+            assert [received_at.payload for received_at in (one, two, three)] == [b"one", b"two", b"three"]
             assert b"Nats-Stream: S\r\nNats-Subject: S.a\r\nNats-Sequence: 1\r\n" in one.header_block
             assert b"Own: kept\r\n" in two.header_block
             assert b"Nats-Sequence: 2\r\n" in two.header_block
@@ -41,9 +41,9 @@ def test_headers_only_says_how_large_the_message_was(tmp_path: Path) -> None:
             box = desk.listen("copy.>")
             await desk.make("S", republish={"src": ">", "dest": "copy.>", "headers_only": True})
             await desk.publish("S.a", b"12345")
-            heard = await box.next()
-            assert (heard.subject, heard.payload) == (b"copy.S.a", b"")
-            assert b"Nats-Msg-Size: 5\r\n" in heard.header_block
+            received_at = await box.next()
+            assert (received_at.subject, received_at.payload) == (b"copy.S.a", b"")
+            assert b"Nats-Msg-Size: 5\r\n" in received_at.header_block
 
     asyncio.run(main())
 
@@ -68,8 +68,8 @@ def test_the_message_before_is_named_also_where_the_new_one_replaces_it(tmp_path
                 ):
                     block = b"NATS/1.0\r\nNats-Rollup: %b\r\n\r\n" % rollup.encode() if rollup else b""
                     await desk.publish(f"{name}.{subject}", b"x", block)
-                heard = await box.take(7)
-                found = [lookup(message.header_block, b"Nats-Last-Sequence") for message in heard]
+                received_at = await box.take(7)
+                found = [lookup(message.header_block, b"Nats-Last-Sequence") for message in received_at]
                 assert found == [b"0", b"1", b"2", b"0", b"4", b"0", b"5"]
 
     asyncio.run(main())

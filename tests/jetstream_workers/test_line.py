@@ -28,7 +28,7 @@ class Recorder:
     def on_seek(self, left: int, subject: bytes, reply: bytes, payload: bytes) -> None:
         self.heard.append((left, subject, reply, payload))
 
-    def on_news(self, what: str, payload: bytes) -> None:
+    def on_notice(self, what: str, payload: bytes) -> None:
         self.heard.append((what, payload))
 
 
@@ -126,7 +126,7 @@ async def test_requests_seeks_and_news_reach_the_account_as_they_were_sent() -> 
     two.attach("A", listener)
     assert one.send(2, "A", b"API.STREAM.INFO.s", b"inbox", b"NATS/1.0\r\nA: b\r\n\r\n", b"{}")
     assert one.send(2, "A", b"SEEK.1.DIRECT.GET.s.a.b", b"inbox", b"", b"{}")
-    one.tell("A", "made", b"s")
+    one.notify("A", "made", b"s")
     assert listener.heard == [
         (b"$JS.API.STREAM.INFO.s", b"inbox", b"NATS/1.0\r\nA: b\r\n\r\n", b"{}"),
         (1, b"$JS.API.DIRECT.GET.s.a.b", b"inbox", b"{}"),

@@ -45,7 +45,7 @@ def test_a_rate_limited_log_gives_the_number_of_suppressed_lines(caplog: pytest.
     now = [0.0]
     log = RateLimitedLog(lambda: now[0])
     for _ in range(5):
-        log.say(30, "times=%d")
+        log.log(30, "times=%d")
     now[0] = SECONDS_BETWEEN_LINES
-    log.say(30, "times=%d")
+    log.log(30, "times=%d")
     assert [record.getMessage() for record in caplog.records] == ["times=1", "times=5"]

@@ -55,10 +55,12 @@ def replay() -> tuple[StoredReplay, Asked, StoredDecoder]:
         (AnswerHead(1, CREATED_NS, 1, 0, 1, 20), False, []),
     ],
 )
-def test_the_next_request_goes_out_before_an_answer_is_decoded(head: AnswerHead, taken: bool, asked: list[int]) -> None:
+def test_the_next_request_goes_out_before_an_answer_is_decoded(
+    head: AnswerHead, taken: bool, requested: list[int]
+) -> None:
     made, client, _ = replay()
     assert made._on_answer(head) is taken
-    assert client.starts == asked
+    assert client.starts == requested
     if not taken:
         with pytest.raises(HeadwaterError):
             made._check()

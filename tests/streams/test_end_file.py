@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.streams.end_file import END_FILE_SIZE, RecordedEnd, decode_end, encode_end
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 
 OFFSETS = st.integers(0, (1 << 63) - 1)
 
@@ -21,8 +21,8 @@ def test_a_flipped_bit_and_a_cut_are_noticed(bit: int, size: int) -> None:
     content = encode_end(b"identity", 7, 0, 4096)
     flipped = bytearray(content)
     flipped[bit // 8] ^= 1 << bit % 8
-    assert decode_end(bytes(flipped)) == (NOBODY, RecordedEnd())
-    assert decode_end(content[:size]) == (NOBODY, RecordedEnd())
+    assert decode_end(bytes(flipped)) == (NO_IDENTITY, RecordedEnd())
+    assert decode_end(content[:size]) == (NO_IDENTITY, RecordedEnd())
 
 
 def test_a_file_that_was_made_and_not_written_says_nothing() -> None:

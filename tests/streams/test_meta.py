@@ -129,11 +129,11 @@ def test_writing_over_leaves_the_newer_copy_as_it_was() -> None:
     files = fresh()
     meta.save(files, PATH, b'{"n": 1, "long": "0123456789"}')
     first = files.content(f"{PATH}.a")
-    meta.write_over(files, PATH, b'{"n": 2}', meta.NOBODY)
+    meta.write_over(files, PATH, b'{"n": 2}', meta.NO_IDENTITY)
     assert files.content(f"{PATH}.a") == first
     assert json.loads(meta.load(files, PATH) or b"") == {"n": 2}
     second = files.content(f"{PATH}.b")
-    meta.write_over(files, PATH, b'{"n": 3}', meta.NOBODY)
+    meta.write_over(files, PATH, b'{"n": 3}', meta.NO_IDENTITY)
     assert files.content(f"{PATH}.b") == second
     complaints: list[str] = []
     assert json.loads(meta.load(files, PATH, complaints) or b"") == {"n": 3}
@@ -146,6 +146,6 @@ def test_writing_over_a_document_of_one_good_copy_saves_both() -> None:
     files = fresh()
     meta.save(files, PATH, b"1")
     files.replace_content(f"{PATH}.b", b"damaged")
-    meta.write_over(files, PATH, b"2", meta.NOBODY)
+    meta.write_over(files, PATH, b"2", meta.NO_IDENTITY)
     assert files.content(f"{PATH}.a") == files.content(f"{PATH}.b")
     assert meta.load(files, PATH) == b"2"

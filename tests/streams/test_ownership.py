@@ -28,7 +28,7 @@ def test_a_log_of_its_own_files_has_no_strangers() -> None:
     files = RecordingFiles()
     identity = filled(files, "A")
     notes: list[str] = []
-    owner = judge_owner(files, "A", [0, 2, 4], meta.NOBODY, notes)
+    owner = judge_owner(files, "A", [0, 2, 4], meta.NO_IDENTITY, notes)
     assert (owner.identity, owner.strangers, notes) == (identity, [], [])
     assert owner.state is not None
     assert owner.state.closed
@@ -41,7 +41,7 @@ def test_the_segments_outvote_both_copies_of_a_state_and_a_stream_that_knows_out
     mine, theirs = filled(files, "A"), filled(files, "B")
     for copy in meta.COPIES:
         files.replace_content(f"A/{STATE_DOCUMENT}{copy}", files.content(f"B/{STATE_DOCUMENT}{copy}"))
-    owner = judge_owner(files, "A", [0, 2, 4], meta.NOBODY, [])
+    owner = judge_owner(files, "A", [0, 2, 4], meta.NO_IDENTITY, [])
     assert (owner.identity, owner.state) == (mine, None)
     assert [path for path, _ in owner.strangers] == [f"A/{STATE_DOCUMENT}.a", f"A/{STATE_DOCUMENT}.b"]
     assert judge_owner(files, "A", [], mine, []).identity == mine
@@ -85,6 +85,6 @@ def test_equal_generations_that_differ_are_told() -> None:
             other = kept
     files.replace_content(f"A/{STATE_DOCUMENT}.b", other)
     notes: list[str] = []
-    owner = judge_owner(files, "A", [], meta.NOBODY, notes)
+    owner = judge_owner(files, "A", [], meta.NO_IDENTITY, notes)
     assert owner.state == state
     assert "differs from the other copy of generation 1" in notes[0]

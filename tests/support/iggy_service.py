@@ -96,8 +96,8 @@ class Desk:
     ) -> tuple[int, list[bytes]]:
         """(the partition that answers, the payloads)."""
         where = strategy or PollingStrategy.first()
-        who = consumer or Consumer.single()
-        command = c.PollMessages(who, stream, topic, partition, where, count, commit)
+        reader = consumer or Consumer.single()
+        command = c.PollMessages(reader, stream, topic, partition, where, count, commit)
         found = at_once(message_commands.poll(self.service, client or self.root, command))
         return found.partition, [message.payload for message in messages(b"".join(found.polled.read()))]
 

@@ -34,7 +34,7 @@ def digest(begun: Sequence[int], data: bytes) -> int:
     state = absorb(begun, data, whole)
     left = data[whole * _PACKET :]
     if left:
-        state = absorb(_told_size(state, len(left)), _padded(left), 1)
+        state = absorb(_with_size(state, len(left)), _padded(left), 1)
     for _ in range(_ROUNDS):
         turned = [_swapped(state[at]).to_bytes(8, "little") for at in (2, 3, 0, 1)]
         state = absorb(state, b"".join(turned), 1)
@@ -115,7 +115,7 @@ def _swapped(lane: int) -> int:
     return (lane >> 32 | lane << 32) & 0xFFFFFFFFFFFFFFFF
 
 
-def _told_size(state: Sequence[int], size: int) -> Sequence[int]:
+def _with_size(state: Sequence[int], size: int) -> Sequence[int]:
     """The state with the size of the rest mixed in."""
     added = [(lane + (size << 32) + size) & 0xFFFFFFFFFFFFFFFF for lane in state[:4]]
     return [*added, *(_turned(lane, size) for lane in state[4:8]), *state[8:]]

@@ -98,8 +98,8 @@ def _show(nodes: list[Broker], seconds: float) -> None:
     names = {node.server_id: node.options.server_name for node in nodes}  # protocol v1 does not send server names
     for node in nodes:
         print(_line(node, names))
-    who = f"{len(nodes)} nodes know each other" if len(nodes) > 1 else "1 node runs"
-    print(f"{who} after {seconds * 1e3:.0f} ms; Ctrl-C stops {'them' if len(nodes) > 1 else 'it'}", flush=True)
+    summary = f"{len(nodes)} nodes know each other" if len(nodes) > 1 else "1 node runs"
+    print(f"{summary} after {seconds * 1e3:.0f} ms; Ctrl-C stops {'them' if len(nodes) > 1 else 'it'}", flush=True)
 
 
 def _node(arguments: argparse.Namespace, others: list[Broker]) -> Broker:

@@ -65,7 +65,7 @@ def stats(name: Name, instance: Id = "") -> None:
         reply for reply, _ in current().run(lambda client: _ask_all(client, "STATS", name, instance, ServiceStats))
     ]
     if not found:
-        raise _nobody(name)
+        raise _no_service(name)
     if current().json:
         current().show(found, list)
         return
@@ -160,9 +160,9 @@ async def _ask_all(client: Client, verb: str, name: str, instance: str, kind: ty
 def _first(name: str, instance: str, verb: str, kind: type[T]) -> T:
     found = current().run(lambda client: _ask_all(client, verb, name, instance, kind))
     if not found:
-        raise _nobody(name)
+        raise _no_service(name)
     return found[0][0]
 
 
-def _nobody(name: str) -> ConfigError:
+def _no_service(name: str) -> ConfigError:
     return ConfigError(f"no service {name!r} answers", value=name, hint="headwater service ls")

@@ -135,14 +135,14 @@ def run(path: Path, report: Path | None = None) -> int:
     pipeline = ContinuousPipeline(spark, config, show)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        say("stopping after this batch; once more to stop at once")
+        print_line("stopping after this batch; once more to stop at once")
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_DFL)
         pipeline.stop()
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stop)
-    say(f"running, tables in {config.directory}")
+    print_line(f"running, tables in {config.directory}")
     try:
         counts = pipeline.run()
     finally:
@@ -151,8 +151,8 @@ def run(path: Path, report: Path | None = None) -> int:
         spark.stop()
     if report is not None:
         write_report(report, f"Pipeline {path.name}", config.directory, history.batches, counts)
-        say(f"report: {report}")
-    say(f"stopped: bronze {counts.bronze}, silver {counts.silver}, rejects {counts.rejects}, gold {counts.gold}")
+        print_line(f"report: {report}")
+    print_line(f"stopped: bronze {counts.bronze}, silver {counts.silver}, rejects {counts.rejects}, gold {counts.gold}")
     return 0
 
 
@@ -175,10 +175,10 @@ def show_step(history: RunHistory, step: "Progress") -> None:
     """Print a line for each batch, when its last table is written, and for gold."""
     batch = history.show(step)
     if step.table == "gold":
-        say(f"gold: {step.rows} rows")
+        print_line(f"gold: {step.rows} rows")
     elif batch is not None:
-        say(batch_line(batch))
+        print_line(batch_line(batch))
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     print(f"pipeline  {text}", file=sys.stderr, flush=True)

@@ -22,10 +22,10 @@ COMMANDS = {
 
 def send(request: str, processes: Path = Path("/proc")) -> None:
     """Send the signal. Raises ConfigError for an invalid request, EnvironmentProblem when no process can receive it."""
-    command, equals, who = request.partition("=")
+    command, equals, target = request.partition("=")
     if command not in COMMANDS:
         raise ConfigError(f'unknown signal "{command}"', value=command, limit=tuple(COMMANDS))
-    process = _named(who) if equals else _only_one(running(processes))
+    process = _named(target) if equals else _only_one(running(processes))
     try:
         os.kill(process, COMMANDS[command])
     except OSError as error:
@@ -56,13 +56,13 @@ def _parent_of(process: Path) -> int:
         return 0
 
 
-def _named(who: str) -> int:
+def _named(target: str) -> int:
     try:
-        text = Path(who).read_text(encoding="ascii", errors="replace").strip()
+        text = Path(target).read_text(encoding="ascii", errors="replace").strip()
     except OSError:
-        text = who
+        text = target
     if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 31):
-        raise ConfigError(f"invalid pid: {who}", value=who)
+        raise ConfigError(f"invalid pid: {target}", value=target)
     return int(text)
 
 

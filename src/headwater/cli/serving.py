@@ -73,13 +73,13 @@ class Serving:
                 await self._open()
                 for port in left_over():
                     logger.warning("systemd listens on port %d for this server, which has no listener there", port)
-                self._say_where()
+                self._log_addresses()
                 running.callback(self._write_files())
                 await self._ready()
                 running.enter_context(GarbagePolicy())
             await self._stop.wait()
             logger.info("Initiating Shutdown...")
-            self._say_stopping()
+            self._announce_stop()
         logger.info("Server Exiting..")
 
     async def _open(self) -> None:
@@ -104,14 +104,14 @@ class Serving:
         if self.config.broker.jetstream:
             log_store(str(self.config.broker.store_dir), self.config.broker.sync)
 
-    def _say_stopping(self) -> None:
+    def _announce_stop(self) -> None:
         notify(STOPPING)
 
     async def _ready(self) -> None:
         logger.info("Server is ready")
         notify(READY)
 
-    def _say_where(self) -> None:
+    def _log_addresses(self) -> None:
         broker = self.broker
         if self.monitoring is not None:
             logger.info("Starting %s monitor on %s", self.monitoring.scheme, self.monitoring.address)
@@ -248,9 +248,9 @@ class Serving:
     def _enter_lame_duck(self) -> None:
         if self._lame_duck is None:
             logger.info("Entering lame duck mode, stop accepting new clients")
-            self._lame_duck = asyncio.get_running_loop().create_task(self._swim())
+            self._lame_duck = asyncio.get_running_loop().create_task(self._run_lame_duck())
 
-    async def _swim(self) -> None:
+    async def _run_lame_duck(self) -> None:
         await self.broker.lame_duck()
         self._stop.set()
 
@@ -268,12 +268,12 @@ def run(runner: asyncio.Runner, serving: Serving) -> None:
         from headwater.net.exit_order import close_sockets_first
 
         close_sockets_first()
-    with _hearing(runner.get_loop(), serving.handlers()):
+    with _handling(runner.get_loop(), serving.handlers()):
         runner.run(serving.run())
 
 
 @contextmanager
-def _hearing(loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
+def _handling(loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
     """Call the handlers in the loop. This saves 3 ms of the start: `loop.add_signal_handler` looks up all 64 signals of the
     system for each handler, and a runner that finds SIGINT taken installs no handler of its own, for which the `signal`
     module would format a name that is never used.

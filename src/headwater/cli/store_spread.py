@@ -19,6 +19,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workers", type=int, required=True, help="for how many workers; 1: for one broker")
     arguments = parser.parse_args(argv)
     moved = move(OsFiles(), arguments.directory.rstrip("/") or "/", arguments.workers)
-    whose = "one broker" if arguments.workers == 1 else f"{arguments.workers} workers"
-    print(f"{arguments.directory} is for {whose} now; {moved} streams were moved")
+    layout = "one broker" if arguments.workers == 1 else f"{arguments.workers} workers"
+    print(f"{arguments.directory} is for {layout} now; {moved} streams were moved")
     return 0

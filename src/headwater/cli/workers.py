@@ -167,7 +167,7 @@ class Worker(Serving):
                 self._figures.cancel()
                 await asyncio.gather(self._figures, return_exceptions=True)
 
-    def _say_stopping(self) -> None:
+    def _announce_stop(self) -> None:
         pass  # the parent says it
 
     async def _ready(self) -> None:
@@ -274,7 +274,7 @@ class Workers:
                 signal.signal(number, self._pass_on)
             first = self._start_all()
             if first is not None:
-                self._say_where(first)
+                self._log_addresses(first)
                 with _Files(self._config, first.ports):
                     logger.info("Server is ready")
                     notify(READY)
@@ -292,10 +292,10 @@ class Workers:
         for warning in self._config.warnings:
             logger.warning("%s", warning)
 
-    def _say_where(self, first: Report) -> None:
+    def _log_addresses(self, first: Report) -> None:
         if first.monitor:
             logger.info("Starting %s", first.monitor)
-        _say_iggy(first)
+        _log_iggy(first)
         for url in first.ports.get("websocket", []):
             logger.info("Listening for websocket clients on %s", url)
         logger.info("Listening for client connections on %s:%d", self._config.broker.host, self._shape.port)
@@ -305,14 +305,14 @@ class Workers:
     def _start_all(self) -> Report | None:
         """Start the workers; the first has to listen before the others can get its ports. None when it did not start."""
         others = self._shape.count - 1
-        first = self._start(1, Place(0, (), others)) and self._hear(1)
+        first = self._start(1, Place(0, (), others)) and self._next_report(1)
         if not first:
             return None
         place = Place(0, _routes_to([first.route]), others)
         numbers = range(2, self._shape.count + 1)
-        if not all(self._start(number, place) for number in numbers) or not all(map(self._hear, numbers)):
+        if not all(self._start(number, place) for number in numbers) or not all(map(self._next_report, numbers)):
             return None
-        return first if all(self._hear(number) for number in range(1, self._shape.count + 1)) else None
+        return first if all(self._next_report(number) for number in range(1, self._shape.count + 1)) else None
 
     def _start(self, number: int, place: Place) -> bool:
         """Fork worker `number`; False when it is not wanted any more."""
@@ -356,7 +356,7 @@ class Workers:
             return 1
         return 0
 
-    def _hear(self, number: int) -> Report | None:
+    def _next_report(self, number: int) -> Report | None:
         """The next report of a worker; None when it failed, or ended."""
         line = self._reports[number].readline()
         report = msgspec.json.decode(line, type=Report) if line else Report(failed="it ended")
@@ -413,8 +413,8 @@ class Workers:
             return
         alive = self._running.values()
         place = Place(self._routes[number], _routes_to([self._routes[other] for other in alive]), len(alive))
-        if self._start(number, place) and (report := self._hear(number)) and self._hear(number):
-            _say_iggy(report)  # a port that nobody chose is another one now
+        if self._start(number, place) and (report := self._next_report(number)) and self._next_report(number):
+            _log_iggy(report)  # a port that nobody chose is another one now
             logger.warning("worker %d is replaced", number)
 
     def _end_all(self) -> None:
@@ -455,7 +455,7 @@ class _Files:
             self._ports_file.unlink(missing_ok=True)
 
 
-def _say_iggy(report: Report) -> None:
+def _log_iggy(report: Report) -> None:
     for name, address in report.iggy.items():
         logger.info("Listening for Iggy clients (%s) on %s", name, address)
 
@@ -465,7 +465,7 @@ def _routes_to(ports: Iterable[int]) -> tuple[str, ...]:
 
 
 def send_report(fd: int, report: Report) -> None:
-    """Tell the parent; one that is gone does not hear it."""
+    """Send a report to the parent, unless it has ended."""
     with suppress(BrokenPipeError):
         os.write(fd, msgspec.json.encode(report) + b"\n")
 

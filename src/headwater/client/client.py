@@ -207,13 +207,13 @@ class Client(Sender):
         """
         closed = self._connection.closed
 
-        def tell(ended: "asyncio.Future[HeadwaterError | None]") -> None:
+        def run(ended: "asyncio.Future[HeadwaterError | None]") -> None:
             callback(ended.result())
 
         def forget() -> None:
-            closed.remove_done_callback(tell)
+            closed.remove_done_callback(run)
 
-        closed.add_done_callback(tell)
+        closed.add_done_callback(run)
         return forget
 
     def __repr__(self) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwater.client_connection.subscription import Subscription
 
 MISSES = 2  # silences in a row after which the consumer counts as gone
-_ASK_AGAIN = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes", "Leadership Change", "Server Shutdown"})
+_REQUEST_AGAIN = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes", "Leadership Change", "Server Shutdown"})
 
 
 class ConsumerGone(JetStreamError):
@@ -66,7 +66,7 @@ class Consumption:
         self._also = also
         self._group = group
         self._subscription: Subscription | None = None
-        self._asked = 0  # messages requested but not received
+        self._requested = 0  # messages requested but not received
         self._requests = 0
         self._silences = 0
         self._stopped = False
@@ -97,8 +97,8 @@ class Consumption:
             raise LocalProtocolError("use the consumption in `async with`")
         subscription = self._subscription
         while True:
-            if not self._stopped and 2 * self._asked <= self._batch:
-                self._ask()
+            if not self._stopped and 2 * self._requested <= self._batch:
+                self._request()
             if subscription.pending:
                 message = subscription.pop()
             else:
@@ -114,15 +114,15 @@ class Consumption:
             self._silences = 0
             status = status_of(message)
             if status is None:
-                self._asked -= 1
+                self._requested -= 1
                 self._group.note(message)
                 yield StreamMessage(self._client, message)
             else:
                 self._heed(status, message.headers, message.subject)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         self._requests += 1
-        wanted = self._batch - self._asked
+        wanted = self._batch - self._requested
         body: dict[str, object] = {
             "batch": wanted,
             "expires": int(self._expires * 1e9),
@@ -130,7 +130,7 @@ class Consumption:
             **self._also,
             **self._group.pin,
         }
-        self._asked += wanted
+        self._requested += wanted
         reply = f"{self._inbox}.{self._group.turn}-{self._requests}"
         self._client.publish(self._subject, msgspec.json.encode(body), reply=reply)
 
@@ -143,8 +143,8 @@ class Consumption:
             return TAKEN
         if isinstance(event, Reconnected) and not self._stopped and self._requests:
             self._silences = 0
-            self._asked = 0
-            self._ask()
+            self._requested = 0
+            self._request()
         return None
 
     def _judge_silence(self) -> None:
@@ -153,7 +153,7 @@ class Consumption:
             self._silences += 1
             if self._silences > MISSES:
                 raise ConsumerGone(REQUEST_TIMEOUT, 0, f"{self._subject} does not answer")
-            self._asked = 0
+            self._requested = 0
 
     def _heed(self, status: Status, headers: Headers, subject: str) -> None:
         if status.code == IDLE_HEARTBEAT:
@@ -161,9 +161,11 @@ class Consumption:
         description = status.description or ""
         turn = subject.rpartition(".")[2].partition("-")[0]
         pin_is_lost = turn.isascii() and turn.isdigit() and self._group.gives_up(status, int(turn))
-        if pin_is_lost or status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ASK_AGAIN:
+        if pin_is_lost or status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _REQUEST_AGAIN:
             # The open part of the request, if the server reports it; otherwise the whole of an ended request.
             left = headers.first("Nats-Pending-Messages")
-            self._asked = max(0, self._asked - (int(left) if left.isascii() and left.isdigit() else self._asked))
+            self._requested = max(
+                0, self._requested - (int(left) if left.isascii() and left.isdigit() else self._requested)
+            )
             return
         raise ConsumerGone(status.code, 0, description or f"nobody answers for {self._subject}")

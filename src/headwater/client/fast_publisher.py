@@ -24,7 +24,7 @@ from headwater.client.requester import Requester
 from headwater.client_connection.awaitables import Bell
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.events import TAKEN, Closed, Disconnected, Event, Refused
-from headwater.client_connection.requests import says_no_responders
+from headwater.client_connection.requests import is_no_responders
 from headwater.errors import (
     ConnectionClosed,
     HeadwaterError,
@@ -148,18 +148,18 @@ class FastPublisher:
 
     async def _wait(self, done: Callable[[], bool]) -> None:
         """Wait until `done()` or a failure. Half-way the server is pinged, because an answer may be lost."""
-        asked = False
+        pinged = False
         while not done() and self._failure is None:
             try:
                 async with asyncio.timeout(self._timeout / 2):
                     await self._bell.wait()
-                asked = False
+                pinged = False
             except TimeoutError:
-                if asked:
+                if pinged:
                     unanswered = f"no answer for {self._sent - self.acknowledged} messages within {self._timeout:g} s"
                     self._failure = RequestTimeout(unanswered, value=self._subject, limit=self._timeout)
                     return
-                asked = True
+                pinged = True
                 await self._send(self._subject, b"", _PING, number=self._sent)
 
     def _raise_failure(self) -> None:
@@ -174,7 +174,7 @@ class FastPublisher:
         self._bell.ring()
 
     def _read(self, message: Message) -> None:
-        if says_no_responders(message):
+        if is_no_responders(message):
             subject = self._subject
             raise NoResponders(f"no stream captures {subject!r}", value=subject, hint="create the stream first")
         data = bytes(message.data)

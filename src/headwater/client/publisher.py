@@ -20,7 +20,7 @@ from headwater.client.requester import Requester
 from headwater.client_connection.awaitables import Bell
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.events import TAKEN, Closed, Disconnected, Event, Refused
-from headwater.client_connection.requests import says_no_responders
+from headwater.client_connection.requests import is_no_responders
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource
@@ -132,7 +132,7 @@ class Publisher:
         if subject is None:
             return
         try:
-            if says_no_responders(message):
+            if is_no_responders(message):
                 raise NoResponders(f"no stream captures {subject!r}", value=subject, hint="create the stream first")
             ack = decode_answer(message.data, PubAck, f"the publish on {subject!r}")
         except HeadwaterError as error:

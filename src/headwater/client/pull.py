@@ -112,10 +112,10 @@ class PullConsumer:
         def ask(left: float) -> None:
             nonlocal turn
             turn = group.turn
-            asked = {"batch": batch - len(came), **also, **group.pin}
+            body = {"batch": batch - len(came), **also, **group.pin}
             if "no_wait" not in also:
-                asked |= {"expires": int(left * 1e9)} if left > 0 else {"no_wait": True}
-            self._client.publish(self._subject, msgspec.json.encode(asked), reply=inbox)
+                body |= {"expires": int(left * 1e9)} if left > 0 else {"no_wait": True}
+            self._client.publish(self._subject, msgspec.json.encode(body), reply=inbox)
 
         def happened(event: Event) -> object:
             if isinstance(event, Refused) and event.publishing and event.subject == self._subject:

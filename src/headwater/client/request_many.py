@@ -12,7 +12,7 @@ from typing import Protocol
 
 from headwater.client.units import in_seconds
 from headwater.client_connection.connection_ops import BytesLike
-from headwater.client_connection.requests import says_no_responders
+from headwater.client_connection.requests import is_no_responders
 from headwater.client_connection.subscription import Subscription
 from headwater.errors import ConfigError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
@@ -21,7 +21,7 @@ from headwater.model.message import Message
 Sentinel = Callable[[Message], bool]
 
 
-class Asker(Protocol):
+class Requester(Protocol):
     """The part of a client that is needed here."""
 
     def new_inbox(self) -> str: ...
@@ -39,7 +39,7 @@ def is_empty(message: Message) -> bool:
 
 
 async def ask_many(
-    client: Asker,
+    client: Requester,
     subject: str,
     data: BytesLike,
     headers: HeaderSource | Headers | None,
@@ -67,7 +67,7 @@ async def ask_many(
                 answer = await answers.next(max(min(left, stall) if stall and came else left, 0.0))
             except RequestTimeout:
                 break
-            if not came and says_no_responders(answer):
+            if not came and is_no_responders(answer):
                 hint = "is the service running?"
                 raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint=hint)
             came += 1

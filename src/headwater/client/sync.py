@@ -171,10 +171,10 @@ class SyncClient:
     ) -> Iterator[Message]:
         """As `Client.request_many` of `data` to `subject`, with `headers`: until `count`, `stall` or `sentinel` ends it, or
         `timeout` seconds are over."""
-        asked = self._client.request_many(
+        answers = self._client.request_many(
             subject, data, timeout, headers=headers, count=count, stall=stall, sentinel=sentinel
         )
-        return iterate(self._loop, asked)
+        return iterate(self._loop, answers)
 
     def respond(self, message: Message, data: bytes = b"", headers: HeaderSource | Headers | None = None) -> None:
         """Answer a message that was read here with `data` and `headers`."""

@@ -118,7 +118,7 @@ class Connection(ConnectionOps):
         if self._ordered or self.comeback is None:
             self._end(None if self._ordered else reason)
             return
-        self.events.tell(Disconnected(server=conversation.address.url, reason=reason))
+        self.events.emit(Disconnected(server=conversation.address.url, reason=reason))
         self.events.complain(reason)
         self._coming_back = self._loop.create_task(self._come_back(conversation.address, self.comeback))
 
@@ -141,7 +141,7 @@ class Connection(ConnectionOps):
         self._coming_back = None
         self.reconnects += 1
         self.adopt(conversation)
-        self.events.tell(Reconnected(server=conversation.address.url, attempts=attempts))
+        self.events.emit(Reconnected(server=conversation.address.url, attempts=attempts))
 
     def _end(self, reason: HeadwaterError | None) -> None:
         """Close for good. Every waiter gets the reason."""
@@ -157,7 +157,7 @@ class Connection(ConnectionOps):
         self._back.ring()
         if reason is not None:
             self.events.complain(reason)
-        self.events.tell(Closed(reason=reason))
+        self.events.emit(Closed(reason=reason))
 
     # ── ops of the server ──
 
@@ -173,11 +173,11 @@ class Connection(ConnectionOps):
         if conversation is None:
             return 0
         if self.comeback is not None and (new := self.comeback.announced(info, conversation.address)):
-            self.events.tell(Discovered(servers=new))
+            self.events.emit(Discovered(servers=new))
         if not conversation.greeted.done():
             conversation.greeted.set_result(info)
         elif lame:
-            self.events.tell(LameDuck(server=conversation.address.url))
+            self.events.emit(LameDuck(server=conversation.address.url))
         return 0
 
     def on_ping(self) -> int:
@@ -212,7 +212,7 @@ class Connection(ConnectionOps):
         """Pass the error to the task that waits for the refused operation, else to the next flush. A refused
         subscription ends."""
         subject, queue = refusal.subject, refusal.queue
-        taken = self.events.tell(Refused(error=error, subject=subject, queue=queue, publishing=refusal.publishing))
+        taken = self.events.emit(Refused(error=error, subject=subject, queue=queue, publishing=refusal.publishing))
         self.events.complain(error)
         if not taken:
             self.flushes.refuse(error)
@@ -380,7 +380,7 @@ class Connection(ConnectionOps):
 
     def report_slow(self, subscription: Subscription) -> None:
         """Report to the program that a subscription does not keep up, and that messages are dropped."""
-        self.events.tell(SlowConsumer(subject=subscription.subject, sid=subscription.sid, dropped=subscription.dropped))
+        self.events.emit(SlowConsumer(subject=subscription.subject, sid=subscription.sid, dropped=subscription.dropped))
         self.events.complain(
             LocalProtocolError(
                 f"the subscription to {subscription.subject!r} is full: {subscription.policy_text}",

@@ -58,7 +58,7 @@ class Connector:
                 failure = error
                 refused = isinstance(error, AuthorizationError)
                 self._pool.failed(turn.address, self._loop.time(), refused=refused)
-                self._connection.events.tell(AttemptFailed(server=turn.address.url, reason=error))
+                self._connection.events.emit(AttemptFailed(server=turn.address.url, reason=error))
                 continue
             self._pool.succeeded(turn.address)
             return conversation, attempts

@@ -151,7 +151,7 @@ class Events:
         self._last: Closed | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # the event loop itself keeps no task alive
 
-    def tell(self, event: Event) -> bool:
+    def emit(self, event: Event) -> bool:
         """Pass `event` on; an exception in a callback is logged, and the others are called all the same. Returns whether a
         listener has TAKEN it."""
         taken = False
@@ -170,7 +170,7 @@ class Events:
 
     def report(self, error: BaseException) -> None:
         """Report an error that no task awaits."""
-        self.tell(Failed(error=error))
+        self.emit(Failed(error=error))
         self.complain(error)
 
     def callback_failed(self, error: BaseException, subject: str, sid: int, queue: str) -> None:
@@ -180,7 +180,7 @@ class Events:
         if note not in getattr(error, "__notes__", ()):  # one object may be raised again and again
             error.add_note(note)
         logger.error("callback_failed subject=%s sid=%d error=%r", subject, sid, error, exc_info=error)
-        self.tell(CallbackFailed(error=error, subject=subject, sid=sid, queue=queue))
+        self.emit(CallbackFailed(error=error, subject=subject, sid=sid, queue=queue))
         if self._error_callback is not None:
             self.complain(error)
 

@@ -3,7 +3,7 @@ from headwater.model.message cimport Message
 
 cdef double SWEEP_SECONDS
 
-cdef class Asked:
+cdef class PendingRequest:
     cdef public str subject
     cdef public double deadline
     cdef public double timeout

@@ -42,7 +42,7 @@ def new_inbox(prefix: str) -> str:
     return f"{prefix}.{os.urandom(RANDOM_BYTES).hex()}"
 
 
-class Asked:
+class PendingRequest:
     """One outstanding request. `deadline` by the loop's clock, `answer` the future of the waiting task."""
 
     def __init__(self, subject: str, deadline: cython.double, timeout: cython.double, answer: Any) -> None:
@@ -63,7 +63,7 @@ class Requests:
         self.inbox_dot = f"{self.inbox}."
         self.inbox_size = len(self.inbox_dot)
         self.subscription: object = None
-        self.waiting: dict[str, Asked] = {}
+        self.waiting: dict[str, PendingRequest] = {}
         self.listens = False
         self.last = 0
         self.loop = asyncio.get_running_loop()
@@ -88,20 +88,20 @@ class Requests:
             self.begin()
         self.last += 1
         token: str = str(self.last)
-        asked: Asked = Asked(subject, deadline, timeout, answer)
-        self.waiting[token] = asked
+        pending: PendingRequest = PendingRequest(subject, deadline, timeout, answer)
+        self.waiting[token] = pending
         if self.timer is None or deadline < self.timer_at:
             self.set_timer(deadline)
         try:
             # Not awaited: waiting for the answer includes waiting for the write.
             self.connection.send(subject, data, self.inbox_dot + token, headers)
             if repeat:
-                asked.again = (data, headers)
-                asked.waits_for_link = self.connection.link is None
+                pending.again = (data, headers)
+                pending.waits_for_link = self.connection.link is None
             message = await answer
         finally:
             self.waiting.pop(token, None)
-        if len(message.header_block) > 0 and says_no_responders(message):
+        if len(message.header_block) > 0 and is_no_responders(message):
             raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint="is the service running?")
         return message
 
@@ -122,38 +122,38 @@ class Requests:
 
     def answered(self, message: Message) -> None:
         """For the connection: a message arrived at the inbox."""
-        asked: Asked | None = self.waiting.get(message.subject[self.inbox_size :])
-        if asked is not None and not asked.answer.done():
-            asked.answer.set_result(message)
+        pending: PendingRequest | None = self.waiting.get(message.subject[self.inbox_size :])
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_result(message)
 
     def happened(self, event: object) -> object:
         """For the connection: after a reconnect repeat requests with `repeat`; fail those that the server refused."""
-        asked: Asked
+        pending: PendingRequest
         if isinstance(event, Refused):
             return self.refused(event)
         if not isinstance(event, Reconnected):
             return None
-        for token, asked in list(self.waiting.items()):
-            if asked.again is None or asked.answer.done():
+        for token, pending in list(self.waiting.items()):
+            if pending.again is None or pending.answer.done():
                 continue
-            if not asked.waits_for_link:
+            if not pending.waits_for_link:
                 try:
-                    self.connection.send(asked.subject, asked.again[0], self.inbox_dot + token, asked.again[1])
+                    self.connection.send(pending.subject, pending.again[0], self.inbox_dot + token, pending.again[1])
                 except HeadwaterError as error:  # the new server's limits are lower
-                    asked.answer.set_exception(error)
-            asked.waits_for_link = False
+                    pending.answer.set_exception(error)
+            pending.waits_for_link = False
         return None
 
     def refused(self, event: Any) -> object:
         """The server does not allow to publish on a subject, or to subscribe to the inbox."""
-        asked: Asked
+        pending: PendingRequest
         taken: object = None
         inbox_is_refused = not event.publishing and event.subject == f"{self.inbox}.*"
-        for token, asked in list(self.waiting.items()):
-            is_its = event.publishing and event.subject in (asked.subject, self.inbox_dot + token)
-            if asked.answer.done() or not (inbox_is_refused or is_its):
+        for token, pending in list(self.waiting.items()):
+            is_its = event.publishing and event.subject in (pending.subject, self.inbox_dot + token)
+            if pending.answer.done() or not (inbox_is_refused or is_its):
                 continue
-            asked.answer.set_exception(event.error)
+            pending.answer.set_exception(event.error)
             taken = TAKEN
         if inbox_is_refused:
             self.subscription = None  # the next request tries again: permissions may change
@@ -169,37 +169,37 @@ class Requests:
     def sweep(self) -> None:
         """Time out overdue requests, and reset the timer while any request is outstanding."""
         now: float = self.now()
-        asked: Asked
+        pending: PendingRequest
         earliest: float = 0.0
         self.timer = None
-        for asked in list(self.waiting.values()):
-            if asked.answer.done():
+        for pending in list(self.waiting.values()):
+            if pending.answer.done():
                 continue
-            if asked.deadline <= now:
-                asked.answer.set_exception(
+            if pending.deadline <= now:
+                pending.answer.set_exception(
                     RequestTimeout(
-                        f"no answer to the request on {asked.subject!r} within {asked.timeout:g} s",
-                        value=asked.subject,
-                        limit=asked.timeout,
+                        f"no answer to the request on {pending.subject!r} within {pending.timeout:g} s",
+                        value=pending.subject,
+                        limit=pending.timeout,
                     )
                 )
-            elif earliest == 0.0 or asked.deadline < earliest:
-                earliest = asked.deadline
+            elif earliest == 0.0 or pending.deadline < earliest:
+                earliest = pending.deadline
         if earliest > 0.0:
             self.set_timer(earliest)
 
     def fail_all(self, closed: "asyncio.Future[HeadwaterError | None]") -> None:
         """The connection has ended for good."""
         reason = closed.result() or ConnectionClosed("the connection was closed before the answer came")
-        asked: Asked
+        pending: PendingRequest
         if self.timer is not None:
             self.timer.cancel()
-        for asked in list(self.waiting.values()):
-            if not asked.answer.done():
-                asked.answer.set_exception(reason)
+        for pending in list(self.waiting.values()):
+            if not pending.answer.done():
+                pending.answer.set_exception(reason)
 
 
-def says_no_responders(message: Message) -> bool:
+def is_no_responders(message: Message) -> bool:
     """Whether a message is the server's "no responders" status."""
     if message.data or not message.header_block:
         return False

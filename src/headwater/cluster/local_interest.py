@@ -29,7 +29,7 @@ from headwater.wire.route_lines import (
 )
 
 
-class News(NamedTuple):
+class InterestChange(NamedTuple):
     """One change in both dialects; b"" if a dialect does not announce it."""
 
     v1: bytes
@@ -37,7 +37,7 @@ class News(NamedTuple):
     leaf: bytes = b""  # v2, for peers that support leaf nodes
 
 
-NOTHING = News(b"", b"")
+NO_CHANGE = InterestChange(b"", b"")
 
 
 class _Departed:
@@ -62,11 +62,11 @@ class LocalInterest:
         self._departed_before = _Departed()
         self._number = 0
 
-    def add(self, subscription: Subscription) -> News:
+    def add(self, subscription: Subscription) -> InterestChange:
         """Add a subscription."""
         subject, queue = subscription.subject, subscription.queue
         if subject.startswith(b"_SYS.") or not self._imports(subject):
-            return NOTHING
+            return NO_CHANGE
         count = self._counts[subject, queue] = self._counts.get((subject, queue), 0) + 1
         self._number += 1
         token = b"%s:%d:1" % (b"QRSID" if queue else b"RSID", self._number)
@@ -74,13 +74,13 @@ class LocalInterest:
         if queue:
             self._queues[token] = queue
         line = interest_v2(self.account, subject, queue, count) if queue or count == 1 else b""
-        return News(subscribe_v1(subject, queue, token), line)
+        return InterestChange(subscribe_v1(subject, queue, token), line)
 
-    def remove(self, subscription: Subscription) -> News:
+    def remove(self, subscription: Subscription) -> InterestChange:
         """Remove a subscription, which may never have been announced."""
         token = self._tokens.pop(subscription, None)
         if token is None:
-            return NOTHING
+            return NO_CHANGE
         subject, queue = subscription.subject, subscription.queue
         count = self._counts[subject, queue] = self._counts[subject, queue] - 1
         if count == 0:
@@ -91,22 +91,22 @@ class LocalInterest:
         if queue:
             self._departed.tokens[token] = self._queues.pop(token)
             self._departed.queues.add(queue)
-        return News(unsubscribe_v1(token), line)
+        return InterestChange(unsubscribe_v1(token), line)
 
-    def add_of_leafs(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> News:
+    def add_of_leafs(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> InterestChange:
         """Change the number of leaf nodes in the cluster `origin`, or of queue group members behind them, with this
         interest.
         """
         if subject.startswith(b"_SYS.") or not self._imports(subject):
-            return NOTHING
+            return NO_CHANGE
         key = (origin, subject, queue)
         before = self._of_leafs.get(key, 0)
         count = self._of_leafs[key] = max(0, before + change)
         if not count:
             del self._of_leafs[key]
         if count == before or (not queue and bool(count) == bool(before)):
-            return NOTHING
-        return News(b"", b"", leaf_interest_v2(origin, self.account, subject, queue, count))
+            return NO_CHANGE
+        return InterestChange(b"", b"", leaf_interest_v2(origin, self.account, subject, queue, count))
 
     def queue_of(self, token: bytes) -> bytes | None:
         """The group behind one of our QRSID tokens, current or recent; None for an unknown token."""

@@ -100,11 +100,11 @@ class Lost(NamedTuple):
     peer: "Peer"
 
 
-class TellClients(NamedTuple):
+class AnnounceUrls(NamedTuple):
     """The addresses announced to clients have changed; see `Mesh.client_urls`."""
 
 
-Action = Send | Close | Dial | Registered | Repeat | Lost | TellClients
+Action = Send | Close | Dial | Registered | Repeat | Lost | AnnounceUrls
 
 
 class Peer(Record, frozen=False):
@@ -337,7 +337,7 @@ class Mesh:
         if peer is not None and self.peers.get(peer.server_id) is peer:
             del self.peers[peer.server_id]
             if peer.is_open_to_clients:
-                yield TellClients()
+                yield AnnounceUrls()
             yield Lost(peer)
         again = (peer.configured if peer is not None else "") or state.dialled
         if again:
@@ -449,7 +449,7 @@ class Mesh:
         actions.append(Registered(peer))
         actions += self._gossip(peer, info, others)
         if peer.is_open_to_clients:
-            actions.append(TellClients())
+            actions.append(AnnounceUrls())
         return actions
 
     def _prefers_new(self, known: Peer, state: _Link, info: RouteInfo) -> bool:
@@ -498,7 +498,7 @@ class Mesh:
         peer.connect_urls, peer.ws_connect_urls, peer.leaving = info.connect_urls, info.ws_connect_urls, info.ldm
         peer.leafnode_urls = info.leafnode_urls
         changed = before != (peer.connect_urls, peer.ws_connect_urls, peer.leafnode_urls, peer.leaving)
-        actions: list[Action] = [TellClients()] if changed else []
+        actions: list[Action] = [AnnounceUrls()] if changed else []
         if peer.exports != info.exports:
             peer.exports = info.exports
             actions.append(Repeat(peer))

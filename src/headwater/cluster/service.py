@@ -18,9 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from headwater.cluster.connections import Connections
-from headwater.cluster.local_interest import News
+from headwater.cluster.local_interest import InterestChange
 from headwater.cluster.mesh import (
     Action,
+    AnnounceUrls,
     Close,
     Dial,
     Lost,
@@ -30,7 +31,6 @@ from headwater.cluster.mesh import (
     Registered,
     Repeat,
     Send,
-    TellClients,
 )
 from headwater.cluster.route import Interest, Route
 from headwater.cluster.route_watch import RouteWatch
@@ -57,7 +57,7 @@ SETTLE_SECONDS = (
 
 
 class Cluster:
-    """`info` describes this broker to its peers, client URLs included; `tell_clients` is called with the peers' client
+    """`info` describes this broker to its peers, client URLs included; `announce_urls` is called with the peers' client
     URLs, plain and WebSocket. Times are in seconds, `max_pending` in bytes.
     """
 
@@ -66,7 +66,7 @@ class Cluster:
         options: ClusterOptions,
         info: RouteInfo,
         accounts: Iterable[Account],
-        tell_clients: Callable[[tuple[str, ...], tuple[str, ...]], None],
+        announce_urls: Callable[[tuple[str, ...], tuple[str, ...]], None],
         *,
         ping_interval: float,
         ping_max: int,
@@ -93,8 +93,8 @@ class Cluster:
             max_pending=max_pending,
         )
         self._info = info
-        self._tellers: list[Callable[[Mesh], None]] = [
-            lambda mesh: tell_clients(mesh.client_urls(), mesh.websocket_urls())
+        self._url_listeners: list[Callable[[Mesh], None]] = [
+            lambda mesh: announce_urls(mesh.client_urls(), mesh.websocket_urls())
         ]
         self._journal = journal
         self._routes: dict[int, Route] = {}
@@ -176,10 +176,10 @@ class Cluster:
             self._silent.add(route.number)
             logger.warning("route_not_drained peer=%s seconds=%g", address_of(route), SETTLE_SECONDS)
 
-    def serve_leafs(self, urls: tuple[str, ...], tell: Callable[[tuple[str, ...]], None]) -> None:
-        """This broker accepts leaf nodes at `urls`; `tell` is called with the peers' URLs whenever they change."""
+    def serve_leafs(self, urls: tuple[str, ...], announce: Callable[[tuple[str, ...]], None]) -> None:
+        """This broker accepts leaf nodes at `urls`; `announce` is called with the peers' URLs whenever they change."""
         self._spaces.has_leafs = True
-        self._tellers.append(lambda mesh: tell(mesh.leafnode_urls()))
+        self._url_listeners.append(lambda mesh: announce(mesh.leafnode_urls()))
         if self.mesh is not None:
             self.mesh.offer_leafnodes(urls)
 
@@ -352,12 +352,12 @@ class Cluster:
 
     # interest of clients here
 
-    def _announce(self, space: Space, news: News) -> None:
+    def _announce(self, space: Space, change: InterestChange) -> None:
         """Send a change of local interest to every peer."""
         if self.mesh is None or self._stopping:
             return
         for peer in self.mesh.peers.values():
-            line = self._spaces.news_line(space, news, peer)
+            line = self._spaces.change_line(space, change, peer)
             route = self._routes.get(peer.link)
             if line and route is not None and route.link is not None and not route.link.closing:
                 # Written in the same write as the answer to the client, or earlier: once it has its PONG, the change
@@ -396,12 +396,12 @@ class Cluster:
                     self._send_interest(self._routes[peer.link], peer, wanted=not self._stopping)
                 case Lost(peer):
                     self._lost(peer)
-                case TellClients():
+                case AnnounceUrls():
                     # When we stop, the routes end first; clients and leaf nodes still need the addresses of other
                     # brokers.
                     if self.mesh is not None and not self._stopping:
-                        for tell in self._tellers:
-                            tell(self.mesh)
+                        for announce in self._url_listeners:
+                            announce(self.mesh)
                 case _:
                     assert_never(action)
         unsent, self._unsent = self._unsent, []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headwater.cluster.arrivals import Arrivals
 from headwater.cluster.forwarding import Forwarding
-from headwater.cluster.local_interest import LocalInterest, News
+from headwater.cluster.local_interest import InterestChange, LocalInterest
 from headwater.cluster.route_permissions import Filter
 from headwater.cluster.unclaimed import Unclaimed
 from headwater.exchange.account import Account
@@ -33,7 +33,7 @@ class Space:
     """One account in the cluster: its router, the interest of local clients, and that of the peers."""
 
     def __init__(
-        self, account: Account, announce: Callable[["Space", News], None], imports: Filter, exports: Filter
+        self, account: Account, announce: Callable[["Space", InterestChange], None], imports: Filter, exports: Filter
     ) -> None:
         name, router = account.name.encode(), account.router
         self.account = account
@@ -70,7 +70,7 @@ class Space:
 class Spaces:
     """All accounts, by name. `announce` sends changes of local interest to the peers."""
 
-    def __init__(self, options: ClusterOptions, announce: Callable[[Space, News], None]) -> None:
+    def __init__(self, options: ClusterOptions, announce: Callable[[Space, InterestChange], None]) -> None:
         self._imports, self._exports = Filter(options.imports), Filter(options.exports)
         self._announce = announce
         self._spaces: dict[bytes, Space] = {}
@@ -169,11 +169,11 @@ class Spaces:
         local = self.first().wanted
         return b"".join(local.all_v1() if wanted else local.none_v1())
 
-    def news_line(self, space: Space, news: News, peer: "Peer") -> bytes:
+    def change_line(self, space: Space, change: InterestChange, peer: "Peer") -> bytes:
         """The op for one change; b"" if the peer's dialect does not announce it."""
         if peer.dialect == "v2":
-            return news.leaf if news.leaf and peer.knows_leafs else news.v2
-        return news.v1 if space is self.first() else b""
+            return change.leaf if change.leaf and peer.knows_leafs else change.v2
+        return change.v1 if space is self.first() else b""
 
     @property
     def serves_jetstream(self) -> bool:

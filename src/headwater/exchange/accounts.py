@@ -41,7 +41,7 @@ class Accounts:
         self._max_pending = max_pending
         self._streams: list[StreamImports] = []
         self._services: list[ServiceImport] = []
-        self._asks_jetstream = False
+        self._requests_jetstream = False
         listed = {account.name: account for account in options}
         for name in dict.fromkeys((GLOBAL_ACCOUNT, system_account, *listed)):
             self._add(name, listed.get(name))
@@ -63,7 +63,7 @@ class Accounts:
         self._streams.clear()
         if any(account.imports for account in listed.values()):
             self._import(listed.values())
-        if self._asks_jetstream:
+        if self._requests_jetstream:
             self.ask_jetstream()
         return added
 
@@ -71,7 +71,7 @@ class Accounts:
         """Let every account use the JetStream API of other brokers in the cluster, because this one has no streams."""
         from headwater.exchange.jetstream_import import JetStreamImport, needs_import
 
-        self._asks_jetstream = True
+        self._requests_jetstream = True
         system = self._accounts[self._system_account]
         self._services += [JetStreamImport(each, system) for each in self if needs_import(each, system)]
 

@@ -33,7 +33,7 @@ class Reauthorization:
     def __init__(self, before: BrokerOptions, after: BrokerOptions) -> None:
         self._before, self._after = before.authorization, after.authorization
         self._is_operators = before.operator is not None and before.operator == after.operator
-        self._asked, self._asks = _asks(before), _asks(after)
+        self._required_before, self._required_after = _requires_login(before), _requires_login(after)
         old, new = _rules(before), _rules(after)
         self._configured = frozenset(old)
         self._unchanged = {key for key, rule in new.items() if old.get(key) == rule}
@@ -51,7 +51,7 @@ class Reauthorization:
         if self._is_operators:  # rights are in JWTs, not in the configuration
             return identity
         if not identity.user:
-            stays = bool(new.token) and old.token == new.token if self._asked else not self._asks
+            stays = bool(new.token) and old.token == new.token if self._required_before else not self._required_after
             return identity if stays else None
         if identity.user == old.username:
             if (old.username, old.password) != (new.username, new.password):
@@ -66,7 +66,7 @@ class Reauthorization:
         return identity.replace(rules=self._other_rules[key]) if key in self._other_rules else None
 
 
-def _asks(options: BrokerOptions) -> bool:
+def _requires_login(options: BrokerOptions) -> bool:
     users = any(account.users for account in options.accounts)
     return options.authorization.required or users or options.operator is not None
 

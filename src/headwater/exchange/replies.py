@@ -27,7 +27,7 @@ class Pending(NamedTuple):
     reply: bytes
     many: bool
     until: float
-    asker: "Replies"
+    requester: "Replies"
 
 
 class Replies:
@@ -55,7 +55,7 @@ class Replies:
             self._head = b"_R_." + self._word() + b"."
             self._router.subscribe_between(self._head + b"*", self._on_reply, announce=True)
 
-    def make(self, home: Router, reply: bytes, asker: "Replies", *, many: bool, seconds: float) -> bytes:
+    def make(self, home: Router, reply: bytes, requester: "Replies", *, many: bool, seconds: float) -> bytes:
         """A subject here that leads to `reply` in `home`."""
         self.announce()
         now = self._clock()
@@ -65,7 +65,7 @@ class Replies:
                 break
             self._waiting.popitem(last=False)
         subject = self._head + self._word() + self._word()
-        self._waiting[subject] = Pending(home, reply, many, now + seconds, asker)
+        self._waiting[subject] = Pending(home, reply, many, now + seconds, requester)
         return subject
 
     def forget(self, subject: bytes) -> None:
@@ -83,6 +83,6 @@ class Replies:
         if not pending.many:
             del self._waiting[inbox or subject]
         if reply and not reply.startswith(ACK_PREFIX):
-            reply = pending.asker.make(self._router, reply, self, many=False, seconds=RESPONSE_SECONDS)
+            reply = pending.requester.make(self._router, reply, self, many=False, seconds=RESPONSE_SECONDS)
         shown = subject if inbox else pending.reply
         return pending.home.deliver(pending.reply, shown, reply, header_block, payload) > 0

@@ -233,7 +233,7 @@ class Session(ClientOpHandler):
             if not self._may_publish(message):
                 return 0
         if terms.verbose:
-            self._say(_OK)
+            self._send_op(_OK)
         deliveries: cython.int = router.route(self.outlet, match, message)
         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
             self._no_responders(message.subject_bytes(), message.reply_bytes())
@@ -324,7 +324,7 @@ class Session(ClientOpHandler):
         for subscription in match.plain:  # a queue subscription does not count, as in nats-server
             if subscription.outlet is self.outlet:
                 size = len(block)
-                self._say(b"HMSG %b %b %d %d\r\n%b\r\n" % (reply, subscription.sid, size, size, block))
+                self._send_op(b"HMSG %b %b %d %d\r\n%b\r\n" % (reply, subscription.sid, size, size, block))
                 return
 
     # ── interest ──
@@ -468,10 +468,10 @@ class Session(ClientOpHandler):
 
     def on_ping(self) -> cython.int:
         self.traffic.ops += 1
-        self._say(b"PONG\r\n")
+        self._send_op(b"PONG\r\n")
         if not self.introduced and self.terms.protocol >= PROTOCOL_DYNAMIC:
             # Once per connection, after the first PONG: newer clients read their account from this INFO.
-            self._say(self.sessions.introduction(self))
+            self._send_op(self.sessions.introduction(self))
         self.introduced = True
         return 0
 
@@ -491,11 +491,11 @@ class Session(ClientOpHandler):
             self._end(error_texts.STALE_CONNECTION)
             return False
         self.heartbeat.sent(now)
-        self._say(b"PING\r\n")
+        self._send_op(b"PING\r\n")
         return True
 
     @property
-    def wants_news(self) -> bool:
+    def accepts_info(self) -> bool:
         """Whether INFO may be sent to this client at any time. That begins with its first PONG: nats-py never considers
         itself connected if it reads anything but PONG after its PING.
         """
@@ -503,7 +503,7 @@ class Session(ClientOpHandler):
 
     def send(self, op: bytes) -> None:
         """Send an op that is not an answer."""
-        self._say(op)
+        self._send_op(op)
 
     def expire(self, text: str) -> None:
         """Close the connection, for timers: authentication took too long, or the credentials have expired."""
@@ -513,12 +513,12 @@ class Session(ClientOpHandler):
 
     def _acknowledge(self) -> None:
         if self.terms.verbose:
-            self._say(_OK)
+            self._send_op(_OK)
 
     def _error(self, text: str) -> None:
-        self._say(error_texts.encode_error(text))
+        self._send_op(error_texts.encode_error(text))
 
-    def _say(self, op: bytes) -> None:
+    def _send_op(self, op: bytes) -> None:
         self.outlet.output.append(op)
         self.membership.router.mark_dirty(self.outlet)
 

@@ -362,13 +362,13 @@ class Sessions:
         """Change this server's INFO, and send it now to all clients that accept INFO at any time."""
         self.greetings.info = self.greetings.info.replace(**changes)
         for session in self.all():
-            if session.wants_news:
+            if session.accepts_info:
                 session.outlet.output.append(self.greetings.first(session))
                 cast(Link, session.outlet.link).flush()
 
     def send_away(self, session: Session) -> None:
         """Ask one client to move to another server."""
-        if session.wants_news:
+        if session.accepts_info:
             session.send(self.greetings.lame_duck(session))
 
     # ── all of them ──

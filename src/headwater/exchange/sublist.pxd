@@ -91,7 +91,7 @@ cdef class Sublist:
     cdef public Py_ssize_t generation
     cdef public Py_ssize_t count
     cdef Node _root
-    cdef Match _nobody
+    cdef Match _no_match
     cdef Py_ssize_t _made
     cdef Py_ssize_t _missed
     cdef Py_ssize_t _passing

@@ -266,7 +266,7 @@ class Sublist:
         self.generation = 0
         self.count = 0
         self._root = Node()
-        self._nobody = Match(0, [])
+        self._no_match = Match(0, [])
         self._made = 0
         self._missed = 0  # cache misses minus hits, at least 0
         self._passing = 0  # the number of subjects for which the cache is still bypassed
@@ -276,7 +276,7 @@ class Sublist:
         self._seen: dict[bytes, Match] = {}  # the cache when interpreted
         # The state of the last walk before the last token: often the next subject differs only in that token.
         self._prefix = b""
-        self._prefix_found = self._nobody
+        self._prefix_found = self._no_match
         self._prefix_node: Node | None = None
         self._beginning: Beginning | None = None  # of the last walk that found one
 
@@ -465,11 +465,11 @@ class Sublist:
         """The empty Match that every walk begins with. If it is stale, or too many Matches are cached, it is replaced
         and with it their cache.
         """
-        if self._nobody.generation != self.generation or self._made > self._mask:
-            self._nobody = Match(self.generation, [])
+        if self._no_match.generation != self.generation or self._made > self._mask:
+            self._no_match = Match(self.generation, [])
             self._made = 0
             self._prefix_node = None
-        return self._nobody
+        return self._no_match
 
     def _grown(self, match: Match, node: Node) -> Match:
         """`match` plus the subscriptions that end at `node`; cached for its generation, so a new subject costs no new
@@ -478,7 +478,7 @@ class Sublist:
         if not node.plain and not node.groups:
             return match
         longer: Match | None
-        if match is self._nobody:  # cached in the node: there may be as many as subscriptions
+        if match is self._no_match:  # cached in the node: there may be as many as subscriptions
             longer = node.alone
             if longer is None or longer.generation != self.generation:
                 longer = node.alone = match.extend(node)

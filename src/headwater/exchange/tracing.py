@@ -120,16 +120,16 @@ class Tracer:
         account = session.membership.account
         if account is not None and account.is_system and not Settings.system:
             return
-        who = f"{self._link.peer} - cid:{session.client_id}"
+        peer = f"{self._link.peer} - cid:{session.client_id}"
         if account is not None and session.membership.identity.user:
-            who += f' - "{account.name}/user:{session.membership.identity.user}"'
+            peer += f' - "{account.name}/user:{session.membership.identity.user}"'
         for kind, data in ops:
             if kind == "op":
-                logger.log(TRACE_LEVEL, "%s - %s [%s]", who, arrow, shown(data))
+                logger.log(TRACE_LEVEL, "%s - %s [%s]", peer, arrow, shown(data))
             elif data:
                 cut = data[: Settings.most] if Settings.most else data
                 text = cut.decode("utf-8", "backslashreplace") + ("..." if len(cut) < len(data) else "")
-                logger.log(TRACE_LEVEL, "%s - %s MSG_PAYLOAD: [%s]", who, arrow, json.dumps(text, ensure_ascii=False))
+                logger.log(TRACE_LEVEL, "%s - %s MSG_PAYLOAD: [%s]", peer, arrow, json.dumps(text, ensure_ascii=False))
 
     # ── the part of a link that an outlet needs ──
 

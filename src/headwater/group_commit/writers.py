@@ -47,7 +47,7 @@ class Writers:
         self._given = 0  # jobs submitted and not returned yet
         self._turns: deque[tuple[Callable[[], None], int]] = deque()  # (begin, since when, ns) of `is_free`
         self._ended: deque[tuple[_Work[object, object], object, BaseException | None]] = deque()
-        self._told = False  # a wake-up for all of `_ended` is under way
+        self._waking = False  # a wake-up for all of `_ended` is under way
         self.waits = 0  # jobs that found others waiting for a thread; shown by /varz
         self.waited_ns = 0  # total of these waits, and the longest
         self.longest_wait_ns = 0
@@ -103,8 +103,8 @@ class Writers:
             except BaseException as error:  # noqa: BLE001  (whatever it is, the caller gets it)
                 failure = error
             self._ended.append((work, result, failure))
-            if not self._told:
-                self._told = True
+            if not self._waking:
+                self._waking = True
                 try:
                     loop.call_soon_threadsafe(self._take_back)
                 except RuntimeError:
@@ -114,7 +114,7 @@ class Writers:
 
     def _take_back(self) -> None:
         """In the loop: call the callbacks of jobs that ended, then the callers of `is_free` whose turn it is."""
-        self._told = False  # reset first: a job that ends after this line causes another wake-up
+        self._waking = False  # reset first: a job that ends after this line causes another wake-up
         try:
             while self._ended:
                 work, result, failure = self._ended.popleft()

@@ -8,7 +8,7 @@ from headwater.iggy.catalog import UserEntry
 from headwater.iggy_wire.eras import Era
 
 TCP, QUIC, HTTP, WEBSOCKET = 1, 2, 3, 4
-NOBODY: Final = 0xFFFFFFFF  # an id that no client and no user gets
+NO_ID: Final = 0xFFFFFFFF  # an id that no client and no user gets
 
 
 @dataclass(eq=False)
@@ -34,7 +34,7 @@ class Clients:
     def add(self, transport: int, address: str, era: Era) -> Client:
         """A new connection, not logged in yet."""
         client = Client(self._next_id, transport, address, era)
-        self._next_id = self._next_id % (NOBODY - 1) + 1
+        self._next_id = self._next_id % (NO_ID - 1) + 1
         self._by_id[client.id] = client
         return client
 

@@ -491,22 +491,22 @@ def _delete_partitions(request: Request, body: dict[str, Any]) -> Command:
 
 def _store_offset(request: Request, body: dict[str, Any]) -> Command:
     consumer = body.get("consumer_id", 1)
-    who = Consumer.single(consumer if isinstance(consumer, int) else identifier(str(consumer)).value)
+    reader = Consumer.single(consumer if isinstance(consumer, int) else identifier(str(consumer)).value)
     partition, offset = body.get("partition_id"), field(body, "offset", int)
-    return c.StoreOffset(who, *_topic(request), partition, offset, incarnation=_incarnation(body))
+    return c.StoreOffset(reader, *_topic(request), partition, offset, incarnation=_incarnation(body))
 
 
 def _get_offset(request: Request, body: dict[str, Any]) -> Command:
     query = request.query_params
     partition = query.get("partition_id")
-    who = Consumer.single(identifier(query.get("consumer_id", "1")).value)
-    return c.GetOffset(who, *_topic(request), None if partition is None else _number(partition))
+    reader = Consumer.single(identifier(query.get("consumer_id", "1")).value)
+    return c.GetOffset(reader, *_topic(request), None if partition is None else _number(partition))
 
 
 def _delete_offset(request: Request, body: dict[str, Any]) -> Command:
     partition = request.query_params.get("partition_id")
-    who = Consumer.single(_of(request, "consumer").value)
-    return c.DeleteOffset(who, *_topic(request), None if partition is None else _number(partition))
+    reader = Consumer.single(_of(request, "consumer").value)
+    return c.DeleteOffset(reader, *_topic(request), None if partition is None else _number(partition))
 
 
 def _delete_segments(request: Request, body: dict[str, Any]) -> Command:

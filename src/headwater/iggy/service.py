@@ -138,7 +138,7 @@ class Service:
 
     def new_identity(self, uid: int) -> bytes:
         """The identity for the documents of a new topic."""
-        return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NOBODY)))
+        return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NO_IDENTITY)))
 
     # ── connected clients ──
 

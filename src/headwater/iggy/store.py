@@ -62,7 +62,7 @@ class Store:
         self._files = files
         self._directory = directory
         self._entropy = entropy
-        self._identity = meta.NOBODY  # of this directory, once there is a catalog
+        self._identity = meta.NO_IDENTITY  # of this directory, once there is a catalog
         self._lock: File = take_directory(files, directory, ["logs", "offsets"], "Can't start Iggy")
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class Store:
         damage: list[str] = []
         try:
             owner = meta.load_copy(self._files, f"{self._directory}/store")
-            identity = owner.identity if owner is not None else meta.NOBODY
+            identity = owner.identity if owner is not None else meta.NO_IDENTITY
             copy = meta.load_copy(self._files, path, damage, identity)
         except OSError as error:
             raise EnvironmentProblem(f"{path} cannot be read: {error}", value=path) from error
@@ -106,15 +106,15 @@ class Store:
 
     def _sign(self, catalog: Copy) -> None:
         """Give the directory and its catalog the same identity."""
-        if catalog.identity == meta.NOBODY:
+        if catalog.identity == meta.NO_IDENTITY:
             self.save(catalog.payload)
         else:
             meta.save(self._files, f"{self._directory}/store", b"", catalog.identity)
 
     def save(self, document: bytes) -> None:
         """Make the catalog durable. Raises OSError."""
-        if self._identity == meta.NOBODY:  # a new directory, or an earlier release's
-            identity = self._entropy(len(meta.NOBODY))
+        if self._identity == meta.NO_IDENTITY:  # a new directory, or an earlier release's
+            identity = self._entropy(len(meta.NO_IDENTITY))
             meta.save(self._files, f"{self._directory}/catalog", document, identity)
             meta.save(self._files, f"{self._directory}/store", b"", identity)
             self._identity = identity
@@ -139,10 +139,10 @@ class Store:
             if name not in owners:
                 meta.remove(self._files, f"{self._directory}/offsets/{name}")
 
-    def open_log(self, uid: int, options: LogOptions, now_ns: int, identity: bytes = meta.NOBODY) -> Log:
+    def open_log(self, uid: int, options: LogOptions, now_ns: int, identity: bytes = meta.NO_IDENTITY) -> Log:
         """The log of a partition, recovered; or a new one, unless its `identity` is known. Raises StorageError."""
         path = f"{self._directory}/logs/{uid}"
-        if identity != meta.NOBODY:
+        if identity != meta.NO_IDENTITY:
             try:
                 names = self._files.listdir(path)
             except OSError as error:
@@ -168,10 +168,10 @@ class Store:
         try:
             copy = meta.load_copy(self._files, f"{self._directory}/offsets/{uid}")
         except OSError:
-            return meta.NOBODY
-        return copy.identity if copy is not None else meta.NOBODY
+            return meta.NO_IDENTITY
+        return copy.identity if copy is not None else meta.NO_IDENTITY
 
-    def load_offsets(self, uid: int, identity: bytes = meta.NOBODY, topic: str = "") -> Offsets:
+    def load_offsets(self, uid: int, identity: bytes = meta.NO_IDENTITY, topic: str = "") -> Offsets:
         """The committed offsets of a topic; empty if they cannot be read: messages are then polled again, none is
         lost."""
         path = f"{self._directory}/offsets/{uid}"
@@ -189,14 +189,16 @@ class Store:
             self._mend(topic, path, document, damage, identity)
         return offsets
 
-    def save_offsets(self, uid: int, document: bytes, identity: bytes = meta.NOBODY) -> None:
+    def save_offsets(self, uid: int, document: bytes, identity: bytes = meta.NO_IDENTITY) -> None:
         """Make the committed offsets of a topic durable. Raises OSError."""
         meta.save(self._files, f"{self._directory}/offsets/{uid}", document, identity)
 
     def remove_offsets(self, uid: int) -> None:
         meta.remove(self._files, f"{self._directory}/offsets/{uid}")
 
-    def _mend(self, owner: str, path: str, document: bytes, damage: list[str], identity: bytes = meta.NOBODY) -> None:
+    def _mend(
+        self, owner: str, path: str, document: bytes, damage: list[str], identity: bytes = meta.NO_IDENTITY
+    ) -> None:
         """Rewrite both copies of a document with one intact copy; the damage becomes findings."""
         try:
             meta.save(self._files, path, document, identity)

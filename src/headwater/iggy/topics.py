@@ -18,7 +18,7 @@ from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Topic:
         entry: TopicEntry,
         partitions: list[Partition],
         offsets: Offsets,
-        identity: bytes = NOBODY,
+        identity: bytes = NO_IDENTITY,
         failure: str = "",
     ) -> None:
         self.entry = entry

@@ -19,7 +19,7 @@ from headwater.iggy_wire.options import USER, check_update, names_in, read_optio
 
 ACTIVE, INACTIVE = 1, 2
 MAX_TOKENS: Final = 100
-NOBODY: Final = 0xFFFFFFFF
+NO_USER: Final = 0xFFFFFFFF
 
 
 # ── logging in ──
@@ -89,7 +89,7 @@ def client_view(service: Service, client: Client, details: bool = False) -> view
     for uid, group_id in sorted(client.memberships):
         for stream in service.catalog.streams:
             found += [views.Membership(stream.id, t.id, group_id) for t in stream.topics if t.uid == uid]
-    user = client.user.id if client.user is not None else NOBODY
+    user = client.user.id if client.user is not None else NO_USER
     return views.ClientView(client.id, user, client.transport, client.address, len(found), found if details else [])
 
 

@@ -41,7 +41,7 @@ class BlockingIggy:
         self._connection = connection
         self._timeout = timeout
         self._out = Requests()
-        self._asked: deque[tuple[Code, int]] = deque()
+        self._outstanding: deque[tuple[Code, int]] = deque()
 
     @classmethod
     def connect(
@@ -110,8 +110,10 @@ class BlockingIggy:
                 break
             received.expect(found)
             if not self._connection.receive(deadline) and time.monotonic() >= deadline:
-                raise RequestTimeout(f"no answer to {self._asked[0][0].name.lower()}", value=self._connection.address)
-        code, number = self._asked.popleft()
+                raise RequestTimeout(
+                    f"no answer to {self._outstanding[0][0].name.lower()}", value=self._connection.address
+                )
+        code, number = self._outstanding.popleft()
         if found.request != number:  # upstream's server may answer a later one first
             self.close()
             text = f"the server answered request {found.request} where {number}, {code.name.lower()}, was the next one"
@@ -136,5 +138,5 @@ class BlockingIggy:
     def _ask(self, code: Code, *pieces: bytes | bytearray) -> None:
         head = self._out.write(code, pieces)
         self.requests += 1
-        self._asked.append((code, self._out.number))
+        self._outstanding.append((code, self._out.number))
         self._connection.send(b"".join((head, *pieces)), deadline_after(self._timeout))

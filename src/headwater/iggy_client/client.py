@@ -135,8 +135,8 @@ class Client(Messages, Users):
     ) -> TopicConsumer:
         """A consumer that iterates over a topic without end: as a member of `group`, which is created and joined at
         first use, or as the single consumer `name` of one `partition`."""
-        who = Consumer.group(group) if group else Consumer.single(name)
-        return TopicConsumer(self, stream, topic, who, partition, options or ConsumerOptions())
+        reader = Consumer.group(group) if group else Consumer.single(name)
+        return TopicConsumer(self, stream, topic, reader, partition, options or ConsumerOptions())
 
     def producer(self, stream: Name, topic: Name, options: ProducerOptions | None = None) -> Producer:
         """A producer that sends to a topic, created at first use, in batches, and repeats sends without an answer."""

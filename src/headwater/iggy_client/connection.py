@@ -156,7 +156,7 @@ class StreamChannel:
         while at < filled:
             try:
                 reply = vsr_frames.find_reply(buffer, at, filled)
-                waiting = None if isinstance(reply, int) else self._asked(reply.request)
+                waiting = None if isinstance(reply, int) else self._take_waiting(reply.request)
             except IggyError as error:  # an eviction, or no frame: nothing behind it can be trusted
                 self._connection.ended(error)
                 if self._link is not None:
@@ -171,7 +171,7 @@ class StreamChannel:
             at = reply.end
         return at
 
-    def _asked(self, number: int) -> _Waiting:
+    def _take_waiting(self, number: int) -> _Waiting:
         """The request that an answer is for. Raises IggyError: an answer to nothing could be taken for another's."""
         waiting = self._waiting.pop(number, None)
         if waiting is None:
@@ -203,7 +203,7 @@ class StreamChannel:
 
 
 class QuicChannel:
-    """A stream for each request (`net.quic_client.Asker`)."""
+    """A stream for each request (`net.quic_client.Owner`)."""
 
     def __init__(self, connection: Connection) -> None:
         self.link: Any = None

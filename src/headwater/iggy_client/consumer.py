@@ -59,13 +59,13 @@ class TopicConsumer:
     """See the head of this module. Made by `Client.consumer`; for one task at a time."""
 
     def __init__(
-        self, client: Messages, stream: Name, topic: Name, who: Consumer, partition: int, options: ConsumerOptions
+        self, client: Messages, stream: Name, topic: Name, reader: Consumer, partition: int, options: ConsumerOptions
     ) -> None:
         self.stream = stream
         self.topic = topic
         self.options = options
         self._client = client
-        self._who = who
+        self._reader = reader
         self._partitions: list[int] = [] if self.in_group else [partition]
         self._positions: dict[int, int] = {}
         self._commits = Commits(options.auto_commit)
@@ -78,12 +78,12 @@ class TopicConsumer:
     @property
     def in_group(self) -> bool:
         """Whether the consumer is a member of a group."""
-        return self._who.kind is ConsumerKind.GROUP
+        return self._reader.kind is ConsumerKind.GROUP
 
     @property
     def name(self) -> str:
         """The name of the group, or of the consumer."""
-        return str(self._who.id)
+        return str(self._reader.id)
 
     @property
     def partitions(self) -> list[int]:
@@ -174,13 +174,13 @@ class TopicConsumer:
     async def store_offset(self, offset: int, partition: int | None = None) -> None:
         """Store `offset` as consumed, in the partition of the last message if none is given."""
         where = self._where(partition)
-        await self._client.store_offset(self.stream, self.topic, where, offset, self._who)
+        await self._client.store_offset(self.stream, self.topic, where, offset, self._reader)
         self._commits.stored[where] = offset
 
     async def delete_offset(self, partition: int | None = None) -> None:
         """Delete the partition's stored offset."""
         where = self._where(partition)
-        await self._client.delete_offset(self.stream, self.topic, where, self._who)
+        await self._client.delete_offset(self.stream, self.topic, where, self._reader)
         self._commits.forget(where)
         self._positions.pop(where, None)
 
@@ -197,7 +197,7 @@ class TopicConsumer:
         await self.store_pending()
         self._prepared = False
         if self.in_group and self.options.join:
-            await self._client.leave_group(self.stream, self.topic, self._who.id.value)
+            await self._client.leave_group(self.stream, self.topic, self._reader.id.value)
 
     def _where(self, partition: int | None) -> int:
         if partition is not None:
@@ -240,7 +240,7 @@ class TopicConsumer:
     async def _begin(self) -> None:
         if not self.in_group:
             return
-        client, group = self._client, self._who.id.value
+        client, group = self._client, self._reader.id.value
         if self.options.create_group and await client.group(self.stream, self.topic, group) is None:
             try:
                 await client.create_group(self.stream, self.topic, str(group))
@@ -256,7 +256,7 @@ class TopicConsumer:
         """Update the list of assigned partitions."""
         if not self.in_group:
             return
-        group = self._who.id.value
+        group = self._reader.id.value
         try:
             self._take((await self._client.sync_group(self.stream, self.topic, group)).partitions)
         except IggyError as error:
@@ -294,7 +294,7 @@ class TopicConsumer:
         strategy = await self._start_of(partition) if position is None else PollingStrategy.offset(position)
         try:
             polled = await self._client.poll_as(
-                self.stream, self.topic, partition, self._who, strategy, self.options.batch, self._commits.by_server
+                self.stream, self.topic, partition, self._reader, strategy, self.options.batch, self._commits.by_server
             )
         except IggyError as error:
             if not self.in_group or error.name != _NOT_A_MEMBER:
@@ -315,5 +315,5 @@ class TopicConsumer:
         start = self.options.start
         if start.kind is StrategyKind.NEXT or self.options.allow_replay:
             return start
-        stored = await self._client.offset(self.stream, self.topic, partition, self._who)
+        stored = await self._client.offset(self.stream, self.topic, partition, self._reader)
         return start if stored is None else PollingStrategy.next()

@@ -49,18 +49,20 @@ class Groups(Executor):
         self, stream: Name, topic: Name, partition: int, offset: int, consumer: Consumer | None = None
     ) -> None:
         """Store `offset` as that of the last consumed message, durably on return."""
-        who = consumer or Consumer.single()
-        await self.execute(c.StoreOffset(who, Identifier(stream), Identifier(topic), partition, offset))
+        reader = consumer or Consumer.single()
+        await self.execute(c.StoreOffset(reader, Identifier(stream), Identifier(topic), partition, offset))
 
     async def offset(
         self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None
     ) -> OffsetView | None:
         """The stored offset; None when there is none."""
-        who = consumer or Consumer.single()
-        view: OffsetView | None = await self.execute(c.GetOffset(who, Identifier(stream), Identifier(topic), partition))
+        reader = consumer or Consumer.single()
+        view: OffsetView | None = await self.execute(
+            c.GetOffset(reader, Identifier(stream), Identifier(topic), partition)
+        )
         return view
 
     async def delete_offset(self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None) -> None:
         """Delete the stored offset, so that the consumer starts again."""
-        who = consumer or Consumer.single()
-        await self.execute(c.DeleteOffset(who, Identifier(stream), Identifier(topic), partition))
+        reader = consumer or Consumer.single()
+        await self.execute(c.DeleteOffset(reader, Identifier(stream), Identifier(topic), partition))

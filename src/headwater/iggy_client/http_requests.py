@@ -38,7 +38,7 @@ class HttpRequest(NamedTuple):
     may_miss: bool = False
 
 
-def _asks(target: str, read: Read, may_miss: bool = False) -> HttpRequest:
+def _get(target: str, read: Read, may_miss: bool = False) -> HttpRequest:
     return HttpRequest("GET", target, read=read, may_miss=may_miss)
 
 
@@ -202,7 +202,7 @@ def _store_offset(command: c.StoreOffset) -> HttpRequest:
 
 def _get_offset(command: c.GetOffset) -> HttpRequest:
     query = {"consumer_id": _single(command.consumer), "partition_id": command.partition or 0}
-    return _asks(f"{_offsets(command)}?{urlencode(query)}", http_views.offset, True)
+    return _get(f"{_offsets(command)}?{urlencode(query)}", http_views.offset, True)
 
 
 def _delete_offset(command: c.DeleteOffset) -> HttpRequest:
@@ -228,13 +228,13 @@ def _partitions(method: str) -> Callable[[Any], HttpRequest]:
 _MAKERS: Final[dict[type, Callable[[Any], HttpRequest]]] = {
     c.Ping: lambda _: HttpRequest("GET", "/ping"),
     c.Logout: lambda _: HttpRequest("DELETE", "/users/logout"),
-    c.GetStats: lambda _: _asks("/stats", http_views.stats),
-    c.GetClusterMetadata: lambda _: _asks("/cluster/metadata", http_views.cluster),
-    c.DescribeOptions: lambda it: _asks(f"/options/{_SCOPE_NAMES[it.scope]}", each(http_views.option)),
-    c.GetClients: lambda _: _asks("/clients", each(http_views.client)),
-    c.GetClient: lambda it: _asks(f"/clients/{it.client_id}", http_views.client, True),
-    c.GetUsers: lambda _: _asks("/users", each(http_views.user)),
-    c.GetUser: lambda it: _asks(f"/users/{_part(it.user)}", http_views.user, True),
+    c.GetStats: lambda _: _get("/stats", http_views.stats),
+    c.GetClusterMetadata: lambda _: _get("/cluster/metadata", http_views.cluster),
+    c.DescribeOptions: lambda it: _get(f"/options/{_SCOPE_NAMES[it.scope]}", each(http_views.option)),
+    c.GetClients: lambda _: _get("/clients", each(http_views.client)),
+    c.GetClient: lambda it: _get(f"/clients/{it.client_id}", http_views.client, True),
+    c.GetUsers: lambda _: _get("/users", each(http_views.user)),
+    c.GetUser: lambda it: _get(f"/users/{_part(it.user)}", http_views.user, True),
     c.CreateUser: _create_user,
     c.UpdateUser: _update_user,
     c.DeleteUser: lambda it: HttpRequest("DELETE", f"/users/{_part(it.user)}"),
@@ -242,7 +242,7 @@ _MAKERS: Final[dict[type, Callable[[Any], HttpRequest]]] = {
         "PUT", f"/users/{_part(it.user)}/permissions", {"permissions": _permissions(it.permissions)}
     ),
     c.ChangePassword: _change_password,
-    c.GetTokens: lambda _: _asks(_TOKENS, each(http_views.token)),
+    c.GetTokens: lambda _: _get(_TOKENS, each(http_views.token)),
     c.CreateToken: lambda it: HttpRequest(
         "POST",
         _TOKENS,
@@ -250,14 +250,14 @@ _MAKERS: Final[dict[type, Callable[[Any], HttpRequest]]] = {
         lambda answer: RawToken(http_views.get(answer, "token", str)),
     ),
     c.DeleteToken: lambda it: HttpRequest("DELETE", f"{_TOKENS}/{_part(it.name)}"),
-    c.GetStreams: lambda _: _asks("/streams", each(http_views.stream)),
-    c.GetStream: lambda it: _asks(_stream(it.stream), http_views.stream, True),
+    c.GetStreams: lambda _: _get("/streams", each(http_views.stream)),
+    c.GetStream: lambda it: _get(_stream(it.stream), http_views.stream, True),
     c.CreateStream: lambda it: HttpRequest("POST", "/streams", {"name": it.name}, http_views.stream),
     c.UpdateStream: _update_stream,
     c.DeleteStream: lambda it: HttpRequest("DELETE", _stream(it.stream)),
     c.PurgeStream: lambda it: HttpRequest("DELETE", f"{_stream(it.stream)}/purge"),
-    c.GetTopics: lambda it: _asks(f"{_stream(it.stream)}/topics", each(http_views.topic)),
-    c.GetTopic: lambda it: _asks(_topic(it.stream, it.topic), http_views.topic, True),
+    c.GetTopics: lambda it: _get(f"{_stream(it.stream)}/topics", each(http_views.topic)),
+    c.GetTopic: lambda it: _get(_topic(it.stream, it.topic), http_views.topic, True),
     c.CreateTopic: _create_topic,
     c.UpdateTopic: _update_topic,
     c.DeleteTopic: lambda it: HttpRequest("DELETE", _topic(it.stream, it.topic)),
@@ -265,8 +265,8 @@ _MAKERS: Final[dict[type, Callable[[Any], HttpRequest]]] = {
     c.CreatePartitions: _partitions("POST"),
     c.DeletePartitions: _partitions("DELETE"),
     c.DeleteSegments: _delete_segments,
-    c.GetGroups: lambda it: _asks(_groups(it), each(http_views.group)),
-    c.GetGroup: lambda it: _asks(f"{_groups(it)}/{_part(it.group)}", http_views.group, True),
+    c.GetGroups: lambda it: _get(_groups(it), each(http_views.group)),
+    c.GetGroup: lambda it: _get(f"{_groups(it)}/{_part(it.group)}", http_views.group, True),
     c.CreateGroup: lambda it: HttpRequest("POST", _groups(it), {"name": it.name}, http_views.group),
     c.DeleteGroup: lambda it: HttpRequest("DELETE", f"{_groups(it)}/{_part(it.group)}"),
     c.StoreOffset: _store_offset,

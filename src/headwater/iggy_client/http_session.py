@@ -160,8 +160,8 @@ class HttpClient(Client):
         count: int = 1000,
         auto_commit: bool = False,
     ) -> Polled:
-        who, where = consumer or Consumer.single(), strategy or PollingStrategy.next()
-        command = c.PollMessages(who, Identifier(stream), Identifier(topic), partition, where, count, auto_commit)
+        reader, where = consumer or Consumer.single(), strategy or PollingStrategy.next()
+        command = c.PollMessages(reader, Identifier(stream), Identifier(topic), partition, where, count, auto_commit)
         return Polled(*await self._http.ask(poll_request(command)))
 
     async def snapshot(self, compression: int = 2, types: Sequence[int] = (100,)) -> bytes:

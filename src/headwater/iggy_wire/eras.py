@@ -100,9 +100,9 @@ def of_protocol(protocol: int) -> Era:
         return Era.V
     found = _OF_PATCH.get(protocol % _MINOR) if protocol // _MINOR == NEWEST_PROTOCOL // _MINOR else None
     if found is None:
-        spoken = f"0.11 and 0.12.0 to {protocol_text(NEWEST_PROTOCOL)} are"
+        supported = f"0.11 and 0.12.0 to {protocol_text(NEWEST_PROTOCOL)} are"
         raise refusal(
-            "incompatible_protocol_version", f"protocol {protocol_text(protocol)} is not spoken, {spoken}", protocol
+            "incompatible_protocol_version", f"protocol {protocol_text(protocol)} is not spoken, {supported}", protocol
         )
     return found
 

@@ -151,9 +151,9 @@ def client(source: Source) -> ClientView:
         Membership(*(get(entry, name) for name in ("stream_id", "topic_id", "group_id")))
         for entry in get(source, "consumer_groups", list, [])
     ]
-    who, address = get(source, "user_id", default=NO_USER), get(source, "address", str)
+    user_id, address = get(source, "user_id", default=NO_USER), get(source, "address", str)
     return ClientView(
-        get(source, "client_id"), who, transport, address, get(source, "consumer_groups_count", default=0), groups
+        get(source, "client_id"), user_id, transport, address, get(source, "consumer_groups_count", default=0), groups
     )
 
 

@@ -78,7 +78,7 @@ class AtomicPublish:
             self._answers.confirm(reply, b"", None)
             return last_id
         except Abandoned as abandoned:
-            self._tell(abandoned.batch_id, abandoned.reason)
+            self._advise(abandoned.batch_id, abandoned.reason)
             refusal = abandoned.refusal
         except (JetStreamError, StorageError) as error:
             refusal = error
@@ -155,7 +155,7 @@ class AtomicPublish:
         batch_id = msgspec.json.encode(batch.batch_id.decode("utf-8", "replace"))
         return b'%b%d,"batch":%b,"count":%d}' % (self._answers.head, sequence, batch_id, len(batch.messages))
 
-    def _tell(self, batch_id: bytes, reason: str) -> None:
+    def _advise(self, batch_id: bytes, reason: str) -> None:
         if self._advisories is not None:
             self._advisories.batch_abandoned(self._rules.config.name, batch_id, reason)
 
@@ -168,6 +168,6 @@ class AtomicPublish:
     def _on_timer(self) -> None:
         self._timer = None
         for batch_id in self.open.expired(self._ticks_ns()):
-            self._tell(batch_id, "timeout")
+            self._advise(batch_id, "timeout")
             self._end_traces(batch_id, api_error("batch_incomplete"))
         self._set_timer()

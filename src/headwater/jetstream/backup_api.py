@@ -47,7 +47,7 @@ Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 class BackupApi:
-    """Handlers of the two requests. `spawn` runs work in the background; `asker()` returns the description of the
+    """Handlers of the two requests. `spawn` runs work in the background; `requester()` returns the description of the
     client whose request is being served."""
 
     def __init__(
@@ -57,9 +57,9 @@ class BackupApi:
         streams: StreamApi,
         router: Router,
         spawn: Spawn,
-        asker: Callable[[], Document],
+        requester: Callable[[], Document],
     ) -> None:
-        self._asker = asker
+        self._requester = requester
         self._registry = registry
         self._consumers = consumers
         self._streams = streams
@@ -92,12 +92,12 @@ class BackupApi:
         archive = pieces(stream.log, msgspec.json.encode(state), consumers, now)
         acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{random_id()}"
         sender = ChunkSender(self._router, deliver, acks, request.chunk, request.window)
-        client = self._asker()
+        client = self._requester()
 
         async def send() -> None:
             began = time.monotonic()
             start = self._now()
-            self._tell(stream.name, "snapshot_create", {"state": msgspec.to_builtins(state), "client": client})
+            self._advise(stream.name, "snapshot_create", {"state": msgspec.to_builtins(state), "client": client})
             failure = await sender.run(archive)
             took = time.monotonic() - began
             if failure:
@@ -105,7 +105,7 @@ class BackupApi:
             else:
                 logger.info("snapshot_sent stream=%s bytes=%d seconds=%.3f", stream.name, sender.sent, took)
             error = {"error": failure} if failure else {}
-            self._tell(
+            self._advise(
                 stream.name, "snapshot_complete", {"start": start, "end": self._now(), **error, "client": client}
             )
 
@@ -135,8 +135,8 @@ class BackupApi:
         from headwater.jetstream_backup.receiving import ChunkReceiver
 
         subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{random_id()}"
-        begun: Document = {"start": self._now(), "client": self._asker()}
-        self._tell(config.name, "restore_create", {"client": begun["client"]})
+        begun: Document = {"start": self._now(), "client": self._requester()}
+        self._advise(config.name, "restore_create", {"client": begun["client"]})
         finish = partial(self._finish, config, spool, begun)
         receiver = ChunkReceiver(self._router, subject.encode(), spool, finish)
 
@@ -144,7 +144,7 @@ class BackupApi:
             try:
                 if not await receiver.run():
                     logger.warning("restore_given_up stream=%s reason=no more chunks came", config.name)
-                    self._tell(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": spool.size()})
+                    self._advise(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": spool.size()})
             finally:
                 await self._registry.drop_spool(path, spool)
 
@@ -156,7 +156,7 @@ class BackupApi:
     def _now(self) -> str:
         return format_time(self._registry.settings.clock_ns())
 
-    def _tell(self, stream: str, step: str, fields: Document) -> None:
+    def _advise(self, stream: str, step: str, fields: Document) -> None:
         settings = self._registry.settings
         Advisories(self._router, settings.clock_ns, settings.domain).backup(stream, step, fields)
 
@@ -164,7 +164,7 @@ class BackupApi:
         """Create the stream; returns the answer to the last chunk. `begun`: time and client of the request, for the
         advisory."""
         answer = await self._finished(config, spool, size, failure)
-        self._tell(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": size})
+        self._advise(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": size})
         return answer
 
     async def _finished(self, config: StreamConfig, spool: File, size: int, failure: str) -> bytes:

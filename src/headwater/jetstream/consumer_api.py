@@ -147,7 +147,7 @@ class ConsumerApi:
         consumer.reconfigure(config)
         await self._consumers.save(stream, consumer)
         if (until or ZERO) != (before or ZERO):
-            self._consumers.tell_pause(stream, consumer)
+            self._consumers.advise_pause(stream, consumer)
         answer = PauseAnswer(type=TYPE_PREFIX + "consumer_pause_response", pause_until=config.pause_until or ZERO)
         remaining = consumer.pause_remaining
         if remaining:
@@ -241,7 +241,7 @@ class ConsumerApi:
             others = [other.config for other in stream.consumers.values() if other is not existing]
             check_beside(config, others, new=False)
         changed = updated(existing.config, config)
-        if existing.is_heard and not config.sourcing and config.deliver_subject != existing.config.deliver_subject:
+        if existing.has_interest and not config.sourcing and config.deliver_subject != existing.config.deliver_subject:
             raise api_error("consumer_name_in_use")
         if changed.inactive_threshold != existing.config.inactive_threshold:
             changed = with_patience(changed, durable=existing.durable)

@@ -55,17 +55,17 @@ class ConsumerRegistry:
         """Create and start a consumer; a durable one is on disk when this returns."""
         consumer = self._make(stream, name, self._clock_ns(), state)
         await self.save(stream, consumer)
-        self.tell(stream, consumer, "create")
+        self.advise(stream, consumer, "create")
         if consumer.pause_remaining:
-            self.tell_pause(stream, consumer)
+            self.advise_pause(stream, consumer)
         return consumer
 
-    def tell(self, stream: Stream, consumer: DeliveringConsumer, action: str) -> None:
+    def advise(self, stream: Stream, consumer: DeliveringConsumer, action: str) -> None:
         """Send the advisory about a consumer, unless it belongs to the server."""
         if not consumer.config.direct:
             Advisories(self._router, self._clock_ns, stream.domain).consumer(stream.name, consumer.name, action)
 
-    def tell_pause(self, stream: Stream, consumer: DeliveringConsumer) -> None:
+    def advise_pause(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         """Send the advisory about a consumer that was paused or goes on."""
         until = consumer.config.pause_until or ZERO
         advisories = Advisories(self._router, self._clock_ns, stream.domain)
@@ -115,7 +115,7 @@ class ConsumerRegistry:
         directory = stream.directory
         if consumer.durable and directory is not None:
             await self._in_thread(lambda: directory.remove_consumer(consumer.name))
-        self.tell(stream, consumer, "delete")
+        self.advise(stream, consumer, "delete")
         stream.drop_unneeded()
 
     def _make(self, stream: Stream, name: str, created_ns: int, state: Consumer) -> DeliveringConsumer:

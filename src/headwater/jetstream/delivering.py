@@ -165,7 +165,7 @@ class DeliveringConsumer(ABC):
         return False
 
     @property
-    def is_heard(self) -> bool:
+    def has_interest(self) -> bool:
         """The same, in whatever queue group."""
         return False
 

@@ -109,7 +109,7 @@ class FastPublish:
                 self._end(batch, reply)
             else:
                 if wanted.sequence == 1 and refusing and not wanted.commits:
-                    self._say(reply, batch.flow_answer())
+                    self._answer(reply, batch.flow_answer())
                 return self._store(batch, wanted, reply, (subject, header_block, payload), last_id, traced)
         if traced is not None:
             traced(_NOT_STORED)
@@ -131,7 +131,7 @@ class FastPublish:
             if commit is not None:
                 commit.ack = text
             elif batch.last_reply:
-                self._say(batch.last_reply, text)
+                self._answer(batch.last_reply, text)
 
     # ── one message ──
 
@@ -140,7 +140,7 @@ class FastPublish:
         batch.sequence += 1
         if wanted.sequence == batch.sequence:
             return True
-        self._say(reply, gap_answer(batch.sequence, wanted.sequence))
+        self._answer(reply, gap_answer(batch.sequence, wanted.sequence))
         if batch.gap_ok and wanted.sequence > batch.sequence:
             batch.sequence = wanted.sequence
             return True
@@ -150,15 +150,15 @@ class FastPublish:
 
     def _ping(self, batch: FastBatch, wanted: FastReply, reply: bytes) -> None:
         if wanted.sequence > batch.sequence:
-            self._say(reply, gap_answer(batch.sequence + 1, wanted.sequence + 1))
+            self._answer(reply, gap_answer(batch.sequence + 1, wanted.sequence + 1))
             if not batch.gap_ok:
                 self._end(batch, reply)
                 return
             batch.sequence = wanted.sequence
             if answer := batch.due_answer(len(self._open)):
-                self._say_in_turn(batch, reply, answer)
+                self._answer_in_turn(batch, reply, answer)
                 return
-        self._say(reply, batch.flow_answer())
+        self._answer(reply, batch.flow_answer())
 
     def _store(
         self,
@@ -219,14 +219,14 @@ class FastPublish:
     def _pass_over(self, batch: FastBatch, wanted: FastReply, reply: bytes, original: int) -> None:
         """The stream has stored this message before."""
         if answer := batch.due_answer(len(self._open)):
-            self._say_in_turn(batch, reply, answer)
+            self._answer_in_turn(batch, reply, answer)
         if not wanted.commits:
             return
         if not batch.gap_ok and batch.sequence == 1:
             text = batch.end_answer(self._answers.head).partition(b',"batch"')[2]
             duplicate = self._answers.duplicate(original).removesuffix(b"}") + b',"batch"' + text
             self._open.forget(batch)
-            self._say(reply, duplicate)
+            self._answer(reply, duplicate)
             return
         self._end(batch, reply)
 
@@ -235,7 +235,7 @@ class FastPublish:
             self._open.forget(batch)
             self._answers.refuse(reply, error)
             return
-        self._say(reply, error_answer(wanted.sequence, self._answers.count_refused(error)))
+        self._answer(reply, error_answer(wanted.sequence, self._answers.count_refused(error)))
         if not batch.gap_ok or wanted.commits:
             batch.sequence -= 1
             self._end(batch, reply)
@@ -248,7 +248,7 @@ class FastPublish:
         text = batch.end_answer(self._answers.head)
         if batch.stored <= self._log.end_offset:
             self._open.forget(batch)
-            self._say(reply, text)
+            self._answer(reply, text)
             return
         item = self._item_in_turn(batch, reply, text)
         item.answer = lambda error: self._on_committed(batch)
@@ -262,10 +262,10 @@ class FastPublish:
         if traced is not None:
             traced(error)
 
-    def _say_in_turn(self, batch: FastBatch, reply: bytes, text: bytes) -> None:
+    def _answer_in_turn(self, batch: FastBatch, reply: bytes, text: bytes) -> None:
         """Send `text` once the messages that the batch has stored so far are durable."""
         if batch.stored <= self._log.end_offset:
-            self._say(reply, text)
+            self._answer(reply, text)
         else:
             self._item_in_turn(batch, reply, text)
 
@@ -275,7 +275,7 @@ class FastPublish:
         self.committer.add(item, 0)
         return item
 
-    def _say(self, reply: bytes, text: bytes) -> None:
+    def _answer(self, reply: bytes, text: bytes) -> None:
         self._answers.confirm(reply, text, None)
 
     def _set_timer(self) -> None:

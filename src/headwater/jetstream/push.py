@@ -143,7 +143,7 @@ class PushConsumer(DeliveringConsumer):
         return self._router.has_listener(self._target, self._group)
 
     @property
-    def is_heard(self) -> bool:
+    def has_interest(self) -> bool:
         return self._router.has_interest(self._target)
 
     def is_replaying(self, since_ns: int) -> bool:

@@ -43,7 +43,7 @@ from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
-from headwater.jetstream_advisories.askers import asker
+from headwater.jetstream_advisories.requesters import requester
 from headwater.jetstream_documents.account import AccountLimits, ApiStats
 from headwater.jetstream_documents.answers import (
     Answer,
@@ -91,7 +91,7 @@ NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 RANGE_PREFIX = API_PREFIX + RANGE_VERB
 STREAM_IDENTITY = b"Nats-Stream-Identity"
-NOBODY_THERE = b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n"
+NO_RESPONDERS = b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n"
 _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
 
 
@@ -154,8 +154,8 @@ class JetStream:
         self._subscriptions: list[Subscription] = []
         streams = StreamApi(self.registry, server_name, self.stats_of_api)
         self._server_name = server_name
-        self._asking: Call | None = None  # the request that is being served
-        backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._asker)
+        self._request: Call | None = None  # the request that is being served
+        backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._requester)
         self._routes = routes(streams, ConsumerApi(self.registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
         self._serving: asyncio.Task[None] | None = None
@@ -181,10 +181,10 @@ class JetStream:
         """Take requests. `announce`: those of the clients of peers too; a worker passes those of its own clients on."""
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
-            asked = router.subscribe_internal(everything, self._on_api, traced=self._on_traced_api)
+            listener = router.subscribe_internal(everything, self._on_api, traced=self._on_traced_api)
         else:
-            asked = router.subscribe_between(everything, self._on_api, announce=False, traced=self._on_traced_api)
-        self._subscriptions.append(asked)
+            listener = router.subscribe_between(everything, self._on_api, announce=False, traced=self._on_traced_api)
+        self._subscriptions.append(listener)
         if domain:
             self._subscriptions.append(subscribe_domain(router, domain, self._on_api, announce=announce))
 
@@ -330,7 +330,7 @@ class JetStream:
         if call is not None:
             self._answer(call, self._refusal(call, error))
         elif reply and subject.startswith((NEXT_PREFIX, DIRECT_PREFIX, RANGE_PREFIX)):
-            self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
+            self._router.publish(reply, b"", NO_RESPONDERS % subject, b"")
 
     def _on_traced_api(
         self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
@@ -351,7 +351,7 @@ class JetStream:
             consumer.on_request(reply, payload)
         elif reply:
             # As on a subject without a subscriber: nats-server has a subscription for each consumer.
-            self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
+            self._router.publish(reply, b"", NO_RESPONDERS % subject, b"")
 
     def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         name, _, key = subject[len(DIRECT_PREFIX) :].partition(b".")
@@ -361,7 +361,7 @@ class JetStream:
         if stream is None:
             others = self.registry.settings.others
             if others is None or not others.seek(subject, reply, payload):
-                self._router.publish(reply, b"", NOBODY_THERE % subject, b"")
+                self._router.publish(reply, b"", NO_RESPONDERS % subject, b"")
             return
         task = DirectGet(stream, self._router, self._answers).answer(reply, key, payload)
         if task is not None:
@@ -392,7 +392,7 @@ class JetStream:
 
     def _serve(self, call: Call) -> None:
         """Serve a request at once, or in a task when its handler has to wait."""
-        self._asking = call
+        self._request = call
         try:
             _check_api_level(call.header_block)
             self._check_identity(call)
@@ -430,13 +430,13 @@ class JetStream:
         advisories = Advisories(self._router, settings.clock_ns, settings.domain)
         if advisories.is_wanted("API") and (answer.error is not UNSET or call.route.kind not in _UNAUDITED):
             called = call.subject.decode("utf-8", "replace"), call.payload
-            advisories.request(self._server_name, self._asker(call), called, body)
+            advisories.request(self._server_name, self._requester(call), called, body)
 
-    def _asker(self, call: Call | None = None) -> Document:
+    def _requester(self, call: Call | None = None) -> Document:
         """The client that sent a request; by default that of the one being served."""
-        call = call or self._asking
+        call = call or self._request
         assert call is not None
-        return asker(call.publisher, call.header_block, self.domain.account, self._server_name)
+        return requester(call.publisher, call.header_block, self.domain.account, self._server_name)
 
     def _check_identity(self, call: Call) -> None:
         """Refuse a copier whose origin was replaced by another stream of the same name. Raises JetStreamError 10225."""
@@ -451,11 +451,11 @@ class JetStream:
         """The header of an answer to a copier: this stream's identity."""
         if not isinstance(answer, ConsumerAnswer) or not isinstance(answer.config, ConsumerConfig):
             return b""
-        asked = answer.config.direct or answer.config.sourcing
+        is_copier = answer.config.direct or answer.config.sourcing
         if call.route.kind == "consumer_reset_response":
-            asked = lookup(call.header_block, STREAM_IDENTITY) is not None if call.header_block else False
+            is_copier = lookup(call.header_block, STREAM_IDENTITY) is not None if call.header_block else False
         stream = self.streams.get(answer.stream_name)
-        if not asked or stream is None:
+        if not is_copier or stream is None:
             return b""
         return b"NATS/1.0\r\n%b: %b\r\n\r\n" % (STREAM_IDENTITY, identity_of(stream.created_ns).encode())
 

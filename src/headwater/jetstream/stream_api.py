@@ -115,15 +115,15 @@ class StreamApi:
     async def update(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
         request = decode_request(payload, StreamConfigRequest)
         window = self._registry.settings.server.duplicate_window
-        asked = checked(request, sealing=True, pedantic=request.pedantic, most_window=window)
-        if asked.name != names[0]:
+        changed = checked(request, sealing=True, pedantic=request.pedantic, most_window=window)
+        if changed.name != names[0]:
             raise api_error("stream_name_mismatch")
         existing = self._registry.streams.get(names[0])
-        async with self._registry.claimed(asked, existing.config if existing is not None else None) as elsewhere:
-            check_origins(asked, self._finder(elsewhere))
+        async with self._registry.claimed(changed, existing.config if existing is not None else None) as elsewhere:
+            check_origins(changed, self._finder(elsewhere))
             stream = self._registry.stream(names[0])
-            check_filters(asked)
-            config = updated(stream.config, asked)
+            check_filters(changed)
+            config = updated(stream.config, changed)
             self._check_room(config, stream, elsewhere)
             _check_consumers(config, stream)
             self.check_overlap(config, elsewhere)

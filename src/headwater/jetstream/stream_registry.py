@@ -279,7 +279,7 @@ class StreamRegistry:
         self.on_stream_made(stream.name)
         if self.settings.others is not None:
             self.settings.others.stream_made(stream.name)
-        self._tell(stream.name, "create")
+        self._advise(stream.name, "create")
 
     def on_stream_made(self, name: str) -> None:
         """A stream of this account was created, here or at another worker."""
@@ -295,7 +295,7 @@ class StreamRegistry:
         others = self.settings.others
         return nullcontext(NOTHING) if others is None else others.claim(config, old)
 
-    def _tell(self, name: str, action: str) -> None:
+    def _advise(self, name: str, action: str) -> None:
         settings = self.settings
         Advisories(self._router, settings.clock_ns, settings.domain).stream(name, action)
 
@@ -419,7 +419,7 @@ class StreamRegistry:
         if directory is not None:
             await self._in_thread(lambda: directory.save(record))
         stream.reconfigure(config)
-        self._tell(stream.name, "modify")
+        self._advise(stream.name, "modify")
 
     async def delete(self, stream: Stream) -> None:
         """Delete a stream; its files are gone on return."""
@@ -431,9 +431,9 @@ class StreamRegistry:
             await stream.keeper.abandon()
         for consumer in stream.consumers.values():
             consumer.close(CONSUMER_DELETED)
-            self._consumers.tell(stream, consumer, "delete")
+            self._consumers.advise(stream, consumer, "delete")
         stream.consumers.clear()
-        self._tell(stream.name, "delete")
+        self._advise(stream.name, "delete")
 
         directory = stream.directory
         if directory is None:

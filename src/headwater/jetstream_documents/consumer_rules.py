@@ -220,9 +220,9 @@ def check_beside(config: ConsumerConfig, others: Iterable[ConsumerConfig], *, ne
 def updated(old: ConsumerConfig, new: ConsumerConfig) -> ConsumerConfig:
     """The configuration when `new` (already checked) replaces `old`. Raises JetStreamError 10012 for a field that must
     not change."""
-    for name, spoken in _FIXED.items():
+    for name, wording in _FIXED.items():
         if getattr(old, name) != getattr(new, name):
-            raise api_error("consumer_create", reason=f"{spoken} can not be updated")
+            raise api_error("consumer_create", reason=f"{wording} can not be updated")
     if bool(old.deliver_subject) != bool(new.deliver_subject):
         kinds = ("push", "pull") if old.deliver_subject else ("pull", "push")
         raise api_error("consumer_create", reason="can not update {} consumer to {} based".format(*kinds))
@@ -269,7 +269,7 @@ def _check_acks(config: ConsumerConfig) -> None:
         raise api_error("description_too_long", limit=MAX_DESCRIPTION)
 
 
-def _check_flow_acks(config: ConsumerConfig, asked: ConsumerConfig) -> None:
+def _check_flow_acks(config: ConsumerConfig, requested: ConsumerConfig) -> None:
     """Check the ack policy `flow_control`, with which answers to flow-control requests acknowledge."""
     if config.ack_policy != "flow_control":
         return
@@ -279,7 +279,7 @@ def _check_flow_acks(config: ConsumerConfig, asked: ConsumerConfig) -> None:
         raise api_error("flow_acks_need_pending")
     if config.ack_wait or config.backoff:
         raise api_error("flow_acks_without_wait")
-    if asked.max_deliver > 0:
+    if requested.max_deliver > 0:
         raise api_error("flow_acks_without_max_deliver")
 
 
@@ -396,25 +396,25 @@ def _check_delivery(config: ConsumerConfig) -> None:
     policy, sequence, time = config.deliver_policy, config.opt_start_seq, config.opt_start_time
     match policy:
         case "by_start_sequence":
-            spoken = "deliver by start sequence"
+            wording = "deliver by start sequence"
             if not sequence:
-                raise _policy(f"{spoken}, but optional start sequence is not set")
+                raise _policy(f"{wording}, but optional start sequence is not set")
             if time:
-                raise _policy(f"{spoken}, but optional start time is also set")
+                raise _policy(f"{wording}, but optional start time is also set")
         case "by_start_time":
-            spoken = "deliver by start time"
+            wording = "deliver by start time"
             if not time:
-                raise _policy(f"{spoken}, but optional start time is not set")
+                raise _policy(f"{wording}, but optional start time is not set")
             if sequence:  # "start start" is nats-server's
-                raise _policy(f"{spoken}, but optional start start sequence is also set")
+                raise _policy(f"{wording}, but optional start start sequence is also set")
         case _:
-            spoken = _POLICY_TEXT[policy]
+            wording = _POLICY_TEXT[policy]
             if sequence:
-                raise _policy(f"{spoken}, but optional start sequence is also set")
+                raise _policy(f"{wording}, but optional start sequence is also set")
             if time:
-                raise _policy(f"{spoken}, but optional start time is also set")
+                raise _policy(f"{wording}, but optional start time is also set")
             if policy == "last_per_subject" and not filters_of(config):
-                raise _policy(f"{spoken}, but optional filter subject is not set")
+                raise _policy(f"{wording}, but optional filter subject is not set")
 
 
 def _policy(reason: str) -> JetStreamError:

@@ -28,7 +28,7 @@ class Readable(Protocol):
 
 
 class Collected(NamedTuple):
-    """An answer: `pieces` are sent one after the other and hold all records of `[asked, next)` that still exist."""
+    """An answer: `pieces` are sent one after the other and hold all records of `[requested, next)` that still exist."""
 
     pieces: list[bytes | FileRange]
     batches: int

@@ -82,13 +82,13 @@ def _send(router: Router, held: Held, request: RangeRequest, reply: bytes) -> No
     limit = MOST_BYTES if client is not None else PASSED_ON_BYTES
     most = max(1, min(request.max_bytes, limit))
     largest = LARGEST_BATCH if client is not None and most >= USUAL_BYTES else most
-    asked = max(request.seq, 1)
+    requested = max(request.seq, 1)
     collecting = Collecting(
         held.log, held.shown, max(0, offset_of(request.end)), most, largest, ranges=client is not None
     )
-    found = collecting.collect(max(offset_of(asked), held.log.start_offset))
+    found = collecting.collect(max(offset_of(requested), held.log.start_offset))
     kept = sequence_of(held.log.start_offset), sequence_of(held.log.end_offset)
-    head = AnswerHead(found.batches, held.created_ns, asked, sequence_of(found.next), *kept).encode()
+    head = AnswerHead(found.batches, held.created_ns, requested, sequence_of(found.next), *kept).encode()
     if client is not None:
         send_pieces(client, reply, [head, *found.pieces])
     else:

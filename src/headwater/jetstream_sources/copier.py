@@ -23,9 +23,9 @@ from headwater.exchange.sublist import Subscription
 from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_documents.streams import SourceInfo
-from headwater.jetstream_sources.asking import OTHER_IDENTITY, UNKNOWN_TO_IT, Answered, Asking, read_answer
 from headwater.jetstream_sources.following import CONTROL, Delivery, Following, Intake, read_delivery
 from headwater.jetstream_sources.next_step import NextStep
+from headwater.jetstream_sources.origin import OTHER_IDENTITY, UNKNOWN_TO_IT, Answered, Origin, read_answer
 from headwater.jetstream_sources.patience import ANSWER, LOOK, Patience
 from headwater.jetstream_sources.progress import Progress
 from headwater.jetstream_sources.rewriting import Rewriting
@@ -70,23 +70,23 @@ class CopyTarget(Protocol):
 
 
 class Copier:
-    """One mirror or source. `asking`: builds the requests to the origin. `position`: the last message of the origin
+    """One mirror or source. `origin`: builds the requests to the origin. `position`: the last message of the origin
     that is durable here, None for none."""
 
-    def __init__(self, asking: Asking, target: CopyTarget, router: Router, position: Position | None) -> None:
-        self.asking = asking
+    def __init__(self, origin: Origin, target: CopyTarget, router: Router, position: Position | None) -> None:
+        self.origin = origin
         self._target = target
         self._router = router
         self._next = NextStep(router)
         self._patience = Patience(random.random)
         self._progress = Progress(position)
-        self._rewriting = Rewriting(asking.source)
+        self._rewriting = Rewriting(origin.source)
         self._followed: tuple[Following, Intake] | None = None
         self._subscriptions: list[Subscription] = []
         self._is_durable = False  # the origin's consumer
         self._lag = 0
         self._error: ApiError | None = None
-        self._asked_flow = b""
+        self._flow_request = b""
         self._plain = False
         self._closed = False
 
@@ -95,7 +95,7 @@ class Copier:
     @property
     def index(self) -> str:
         """The index name of the source."""
-        return self.asking.index
+        return self.origin.index
 
     @property
     def position(self) -> Position | None:
@@ -104,13 +104,13 @@ class Copier:
 
     def info(self) -> SourceInfo:
         """The source's entry in STREAM.INFO."""
-        source = self.asking.source
+        source = self.origin.source
         self._note_intake()
         return SourceInfo(
             name=source.name,
             external=source.external,
             lag=self._lag,
-            seq=0 if self.asking.is_mirror else self._progress.taken,
+            seq=0 if self.origin.is_mirror else self._progress.taken,
             active=self._patience.active_ns(self._next.now()),
             error=self._error,
             filter_subject=source.filter_subject,
@@ -129,8 +129,8 @@ class Copier:
         """Stop copying. `for_good`: the origin may delete the consumer."""
         self._leave()
         self._closed = True
-        if for_good and self._is_durable and self.asking.source.consumer is None:
-            request = self.asking.deletion()
+        if for_good and self._is_durable and self.origin.source.consumer is None:
+            request = self.origin.deletion()
             self._router.publish(request.subject, b"", request.header_block, request.payload)
 
     def hurry(self) -> None:
@@ -150,13 +150,13 @@ class Copier:
         self._subscriptions.clear()
         self._note_intake()
         self._followed = None
-        self._asked_flow = b""
+        self._flow_request = b""
         self._next.cancel()
 
     def _fail(self, error: ApiError | None, awaited: bytes = b"") -> None:
         """Try again later, or as soon as `awaited` has a subscriber; `error`: shown in INFO until then."""
         if error is not None and error != self._error:
-            names = self._target.name, self.asking.source.name
+            names = self._target.name, self.origin.source.name
             logger.warning(
                 "copy_stopped stream=%s origin=%s error=%d reason=%s", *names, error.err_code, error.description
             )
@@ -168,9 +168,9 @@ class Copier:
     # ── asking ──
 
     def _ask(self) -> None:
-        request = self.asking.request(self._progress.after(), short_name(os.urandom(LENGTH)), plain=self._plain)
+        request = self.origin.request(self._progress.after(), short_name(os.urandom(LENGTH)), plain=self._plain)
         if not self._router.has_interest(request.subject):
-            self._fail(self._setup_error(f"there is no subscriber for {self.asking.api}"), request.subject)
+            self._fail(self._setup_error(f"there is no subscriber for {self.origin.api}"), request.subject)
             return
         inbox = f"$JSC.R.{short_name(os.urandom(LENGTH))}".encode()
         self._subscriptions.append(self._router.subscribe_internal(inbox, self._on_answer))
@@ -178,15 +178,15 @@ class Copier:
         self._router.publish(request.subject, inbox, request.header_block, request.payload)
 
     def _setup_error(self, reason: str) -> ApiError:
-        kind = "mirror" if self.asking.is_mirror else "source"
+        kind = "mirror" if self.origin.is_mirror else "source"
         return _document(api_error(f"{kind}_consumer_setup", reason=reason))
 
     def _on_no_answer(self) -> None:
-        self._fail(self._setup_error(f"no answer from {self.asking.api} within {ANSWER:g} s"))
+        self._fail(self._setup_error(f"no answer from {self.origin.api} within {ANSWER:g} s"))
 
     def _on_answer(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         if header_block.startswith(b"NATS/1.0 503"):
-            self._fail(self._setup_error(f"there is no responder for {self.asking.api}"))
+            self._fail(self._setup_error(f"there is no responder for {self.origin.api}"))
             return
         answered = read_answer(header_block, payload)
         if answered is None:
@@ -195,7 +195,7 @@ class Copier:
         if error is None:
             self._follow(answered)
         elif error.err_code == OTHER_IDENTITY:
-            logger.warning("origin_made_anew stream=%s origin=%s", self._target.name, self.asking.source.name)
+            logger.warning("origin_made_anew stream=%s origin=%s", self._target.name, self.origin.source.name)
             self._progress.begin_anew()
             self._next.later(0, self.start)
         elif error.err_code in UNKNOWN_TO_IT and not self._plain:
@@ -205,19 +205,19 @@ class Copier:
             self._fail(error)
 
     def _follow(self, answered: Answered) -> None:
-        asking = self.asking
-        if asking.source.consumer is not None and answered.ack_policy != "flow_control":
-            kind = "mirror" if asking.is_mirror else "source"
+        origin = self.origin
+        if origin.source.consumer is not None and answered.ack_policy != "flow_control":
+            kind = "mirror" if origin.is_mirror else "source"
             self._fail(_document(api_error(f"{kind}_consumer_needs_flow_acks")))
             return
         self._leave()
         self._patience.begin(self._next.now())
-        if asking.is_mirror:
+        if origin.is_mirror:
             self._target.begin_behind(answered.delivered)
         following = Following(answered.consumer, self._progress.taken)
         self._is_durable = answered.is_durable
         identity = self._progress.identity = answered.identity or self._progress.identity
-        marks = None if asking.is_mirror else self._rewriting.marks(identity)
+        marks = None if origin.is_mirror else self._rewriting.marks(identity)
         moved = self._rewriting.subject if self._rewriting.moves else None
         now, others = self._next.now, self._on_message
         intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, now, others)
@@ -231,7 +231,7 @@ class Copier:
         if self._followed is not None:
             following, intake = self._followed
             if intake.taken:
-                self._patience.note_life(intake.heard)
+                self._patience.note_life(intake.received_at)
                 self._lag, intake.taken = following.pending, 0
 
     def _look(self) -> None:
@@ -269,22 +269,22 @@ class Copier:
         if not reply and not following.is_in_step(header_block):
             self._fail(None)
             return
-        asked = reply or lookup(header_block, b"Nats-Consumer-Stalled") or b""
-        if asked and asked != self._asked_flow:
-            self._asked_flow = asked
-            answer = partial(self._answer_flow, asked, following.flow_answer())
+        flow_reply = reply or lookup(header_block, b"Nats-Consumer-Stalled") or b""
+        if flow_reply and flow_reply != self._flow_request:
+            self._flow_request = flow_reply
+            answer = partial(self._answer_flow, flow_reply, following.flow_answer())
             self._target.when_stored(self._progress.last_here, answer)
 
-    def _answer_flow(self, asked: bytes, answer: bytes, error: JetStreamError | None) -> None:
+    def _answer_flow(self, flow_reply: bytes, answer: bytes, error: JetStreamError | None) -> None:
         if error is None and not self._closed:
-            if self._asked_flow == asked:
-                self._asked_flow = b""
+            if self._flow_request == flow_reply:
+                self._flow_request = b""
             self._progress.position(self._target.last_sequence)
-            self._router.publish(asked, b"", answer, b"")
+            self._router.publish(flow_reply, b"", answer, b"")
 
     def _take(self, delivery: Delivery, subject: bytes, header_block: bytes, payload: bytes) -> None:
         timestamp = sequence = 0
-        if self.asking.is_mirror:
+        if self.origin.is_mirror:
             block = cleaned(header_block) if header_block else b""
             timestamp, sequence = delivery.timestamp_ns, delivery.sequence
         else:

@@ -7,8 +7,8 @@ discarded: a source that is removed and added again continues after the last mes
 from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
-from headwater.jetstream_sources.asking import Asking, CopyingStream
 from headwater.jetstream_sources.copier import Copier, CopyTarget
+from headwater.jetstream_sources.origin import CopyingStream, Origin
 from headwater.jetstream_sources.stamp import Position
 
 
@@ -25,18 +25,18 @@ class Copies:
     def follow(self, config: StreamConfig, positions: dict[str, Position]) -> None:
         """Start and stop copiers to match this configuration; unchanged ones keep running."""
         self.note(positions)
-        wanted = self._asked(config)
+        wanted = self._requests(config)
         for copier in self._all():
-            if copier.asking not in wanted:
+            if copier.origin not in wanted:
                 copier.stop(for_good=True)
-        kept = [copier for copier in self._all() if copier.asking in wanted]
+        kept = [copier for copier in self._all() if copier.origin in wanted]
         self._mirror, self._sources = None, []
-        for asking in wanted:
-            known = next((one for one in kept if one.asking == asking), None)
-            copier = known or Copier(asking, self._target, self._router, self._begin(asking, positions))
+        for origin in wanted:
+            known = next((one for one in kept if one.origin == origin), None)
+            copier = known or Copier(origin, self._target, self._router, self._begin(origin, positions))
             if known is None:
                 copier.start()
-            if asking.is_mirror:
+            if origin.is_mirror:
                 self._mirror = copier
             else:
                 self._sources.append(copier)
@@ -60,7 +60,7 @@ class Copies:
     def on_stream_made(self, name: str) -> None:
         """A stream of this account was created: its copiers start at once."""
         for copier in self._all():
-            if copier.asking.source.name == name and copier.asking.source.external is None:
+            if copier.origin.source.name == name and copier.origin.source.external is None:
                 copier.hurry()
 
     def stop(self, *, for_good: bool = False) -> None:
@@ -71,17 +71,17 @@ class Copies:
     def _all(self) -> list[Copier]:
         return [copier for copier in (self._mirror, *self._sources) if copier is not None]
 
-    def _asked(self, config: StreamConfig) -> list[Asking]:
+    def _requests(self, config: StreamConfig) -> list[Origin]:
         if config.mirror is not None:
-            return [Asking(config.mirror, self._stream, is_mirror=True)]
-        asked: list[Asking] = []
+            return [Origin(config.mirror, self._stream, is_mirror=True)]
+        origins: list[Origin] = []
         for source in config.sources or ():
-            twice = any(source.name == other.source.name for other in asked)
-            asked.append(Asking(source, self._stream, is_mirror=False, twice=twice))
-        return asked
+            twice = any(source.name == other.source.name for other in origins)
+            origins.append(Origin(source, self._stream, is_mirror=False, twice=twice))
+        return origins
 
-    def _begin(self, asking: Asking, positions: dict[str, Position]) -> Position | None:
-        if asking.is_mirror:
+    def _begin(self, origin: Origin, positions: dict[str, Position]) -> Position | None:
+        if origin.is_mirror:
             last = self._target.last_sequence
             return Position(last) if last else None
-        return positions.get(asking.index) or positions.get(asking.source.name)
+        return positions.get(origin.index) or positions.get(origin.source.name)

@@ -37,5 +37,5 @@ cdef class Intake:
     cdef object _now
     cdef object _others
     cdef public Py_ssize_t taken
-    cdef readonly double heard
+    cdef readonly double received_at
     cpdef bint take(self, bytes subject, bytes reply, bytes header_block, bytes payload) except -1

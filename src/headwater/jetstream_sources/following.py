@@ -151,8 +151,8 @@ class Intake:
     `Capture.copy` of the stream. `marks`: see `stamp.marks`; None for a mirror. `moved(subject)`: where a message goes;
     None without transforms. `others` gets every message that is not stored here.
 
-    `taken`: how many were stored since the owner has set it to 0; `heard`: when the last one came, in seconds of `now`,
-    which is read for every CLOCK_STEPth of many that come one after another."""
+    `taken`: how many were stored since the owner has set it to 0; `received_at`: the time of the last one in seconds of
+    `now`, which is read for every CLOCK_STEPth of many that come one after another."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Intake:
         self._now = now
         self._others = others
         self.taken = 0
-        self.heard = 0.0
+        self.received_at = 0.0
 
     def receive(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         """The callback of the deliver subject."""
@@ -208,6 +208,6 @@ class Intake:
         following.took()
         self._progress.note(stored, following.sequence)
         if self.taken % CLOCK_STEP == 0 or following.pending == 0:
-            self.heard = self._now()
+            self.received_at = self._now()
         self.taken += 1
         return True

@@ -20,12 +20,12 @@ class Patience:
     def __init__(self, chance: Callable[[], float]) -> None:
         self._failures = 0
         self._chance = chance
-        self._heard: float | None = None
+        self._received_at: float | None = None
         self._quiet_since = 0.0
 
     def note_life(self, now: float) -> None:
         """The origin has sent something."""
-        self._heard = self._quiet_since = now
+        self._received_at = self._quiet_since = now
 
     def begin(self, now: float) -> None:
         """A consumer is ready: silence is measured from this time."""
@@ -47,4 +47,4 @@ class Patience:
 
     def active_ns(self, now: float) -> int:
         """Nanoseconds since the origin last sent something, -1 for never."""
-        return int((now - self._heard) * 1e9) if self._heard is not None else -1
+        return int((now - self._received_at) * 1e9) if self._received_at is not None else -1

@@ -62,7 +62,7 @@ class FastReply(NamedTuple):
         return self.operation in (COMMIT, COMMIT_WITHOUT)
 
 
-class _Asker(msgspec.Struct):
+class _Requester(msgspec.Struct):
     reply: str = ""
 
 
@@ -74,10 +74,10 @@ def steering_of(reply: bytes, header_block: bytes) -> bytes:
     if not reply.startswith(LENT) or b"Nats-Request-Info" not in header_block:
         return b""
     try:
-        asker = msgspec.json.decode(lookup(header_block, b"Nats-Request-Info") or b"{}", type=_Asker)
+        requester = msgspec.json.decode(lookup(header_block, b"Nats-Request-Info") or b"{}", type=_Requester)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return b""
-    return asker.reply.encode() if asker.reply.endswith(SUFFIX.decode()) else b""
+    return requester.reply.encode() if requester.reply.endswith(SUFFIX.decode()) else b""
 
 
 def read_reply(reply: bytes) -> FastReply:

@@ -131,7 +131,7 @@ class StreamDirectory:
         self.positions: PositionsRecord | None = None
         self.new_log: LogState | None = None
         self.identity = (
-            meta.NOBODY
+            meta.NO_IDENTITY
         )  # the stream's identity, stored in all its files; NOBODY until `load`, or if no file has one
         self.log_path = f"{path}/{LOG}"
         self._document = f"{path}/{DOCUMENT}"
@@ -241,7 +241,7 @@ class StreamDirectory:
             record = decode_stored(copy.payload, kind)
         except msgspec.MsgspecError as error:
             raise StorageError(f"its {what} is not one that this program knows: {error}", value=path) from error
-        if self.identity == meta.NOBODY:
+        if self.identity == meta.NO_IDENTITY:
             self.identity = copy.identity
         if damage:
             done = self._mend(path, copy.payload)
@@ -337,7 +337,7 @@ class Store:
         if stem + ending in names:  # the remains of a creation that failed
             remove_tree(self.files, new.path)
         self.files.make(new.log_path)  # made durable by the syncs below
-        new.identity = self.files.entropy(len(meta.NOBODY))
+        new.identity = self.files.entropy(len(meta.NO_IDENTITY))
         try:
             with SyncGroup(self.files) as group:
                 new.write_first(group, record)

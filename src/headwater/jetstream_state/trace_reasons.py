@@ -12,7 +12,7 @@ from headwater.model.header_block import lookup
 DUPLICATE = "msgid is duplicate"
 _WRONG_SEQUENCE, _WRONG_LAST_ID = 10071, 10070
 _TOO_LARGE = 10054, 10097
-_IN_OTHER_WORDS = {10060: "", 10111: "", 10166: "message TTL disabled", 10201: DUPLICATE}  # "": the same, no number
+_OTHER_TEXTS = {10060: "", 10111: "", 10166: "message TTL disabled", 10201: DUPLICATE}  # "": the same, no number
 _OF_SUBJECT = b"Nats-Expected-Last-Subject-Sequence"
 
 
@@ -33,8 +33,8 @@ def reason_of(error: JetStreamError | StorageError, header_block: bytes, *, in_b
         return f"{what} mismatch: {expected.decode('ascii', 'replace')} vs {actual[0]}"
     if error.err_code in _TOO_LARGE and not in_batch:
         return "maximum payload exceeded"
-    if error.err_code in _IN_OTHER_WORDS:
-        return _IN_OTHER_WORDS[error.err_code] or description
+    if error.err_code in _OTHER_TEXTS:
+        return _OTHER_TEXTS[error.err_code] or description
     return f"{description} ({error.err_code})" if error.err_code else description
 
 

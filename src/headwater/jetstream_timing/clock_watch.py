@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 LOOK = 0.5  # seconds between two comparisons
 STEP = SECOND // 5  # ns; smaller differences come from NTP's slewing or a busy loop
-WORTH_SAYING = 2 * SECOND
+WORTH_LOGGING = 2 * SECOND
 
 
 class ClockWatch:
@@ -44,6 +44,6 @@ class ClockWatch:
         if abs(step) < STEP:
             return
         self._distance = distance
-        if abs(step) >= WORTH_SAYING:
+        if abs(step) >= WORTH_LOGGING:
             logger.warning("clock_stepped seconds=%+.1f", step / SECOND)
         self._on_step()

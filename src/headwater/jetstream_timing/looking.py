@@ -127,16 +127,16 @@ async def purge(
     wanted: SubjectFilter | None,
     below: int,
     keep: int,
-    told: Callable[[list[tuple[int, bytes]]], None],
+    on_removed: Callable[[list[tuple[int, bytes]]], None],
 ) -> int:
-    """Remove matching messages, only those `below` a sequence, or all but the last `keep`; `told` is called with the
+    """Remove matching messages, only those `below` a sequence, or all but the last `keep`; `on_removed` is called with the
     (sequence, subject) pairs removed in each turn. Returns how many were removed. Raises StorageError."""
     most = max(0, contents.count_of(wanted) - keep) if keep else contents.subjects.messages
     end = offset_of(below) if below else contents.log.end_offset
     gone = 0
     async for some in records(contents, contents.log.start_offset, end):
         matching = [one for one in some if wanted is None or wanted.matches(one.subject)][: most - gone]
-        told(contents.drop(matching))
+        on_removed(contents.drop(matching))
         gone += len(matching)
         if gone >= most:
             break

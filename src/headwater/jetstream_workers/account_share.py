@@ -91,7 +91,7 @@ class AccountShare:
         return self._claims.claim(config, old)
 
     def stream_made(self, name: str) -> None:
-        self._line.tell(self._token, "made", name.encode())
+        self._line.notify(self._token, "made", name.encode())
 
     def has_room(self, storage: str, here: int, size: int, limit: int) -> bool:
         if self._usage is None:
@@ -125,7 +125,7 @@ class AccountShare:
             raise JetStreamError(500, 10052, f"worker {self._line.number} does not know the question {what}")
         return answer
 
-    def on_news(self, what: str, payload: bytes) -> None:
+    def on_notice(self, what: str, payload: bytes) -> None:
         assert self._service is not None
         if what == "made":
             self._service.registry.on_stream_made(payload.decode("utf-8", "replace"))

@@ -98,7 +98,7 @@ def check_store(files: Files, directory: str, workers: int) -> None:
     if spread is not None and spread.moving:
         raise _refusal(directory, workers, f"holds streams that were being moved for {spread.workers} workers")
     if spread is not None and spread.workers != workers:
-        raise _refusal(directory, workers, f"holds the streams of {_said(spread.workers)}")
+        raise _refusal(directory, workers, f"holds the streams of {_worker_count(spread.workers)}")
     misplaced = [number for number in parts_of(files, directory) if not 0 < number <= (workers if workers > 1 else 0)]
     for number in misplaced:
         if stream_folders(files, part_of(directory, number)):
@@ -135,13 +135,13 @@ def check_owner(account: str, stream: str, worker: int, workers: int) -> None:
 
 def _refusal(directory: str, workers: int, what: str) -> EnvironmentProblem:
     return EnvironmentProblem(
-        f"the store directory {directory} {what}, which {_said(workers)} cannot serve",
+        f"the store directory {directory} {what}, which {_worker_count(workers)} cannot serve",
         value=directory,
         hint=f"`{COMMAND} {directory} --workers {workers}` moves them; nothing is lost",
     )
 
 
-def _said(workers: int) -> str:
+def _worker_count(workers: int) -> str:
     return "one broker" if workers == 1 else f"{workers} workers"
 
 

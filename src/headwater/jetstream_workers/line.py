@@ -48,7 +48,7 @@ class Listener(Protocol):
         """The answer to another worker's question, or to one's own. Raises JetStreamError."""
         ...
 
-    def on_news(self, what: str, payload: bytes) -> None: ...
+    def on_notice(self, what: str, payload: bytes) -> None: ...
 
 
 class Line:
@@ -60,7 +60,7 @@ class Line:
         self._router = router
         self._listeners: dict[str, Listener] = {}
         self._waiting: dict[int, tuple[asyncio.Future[bytes], Callable[[bytes], None] | None]] = {}
-        self._asked = 0
+        self._last_number = 0
         self._answering: set[asyncio.Task[None]] = set()
         self._subscription: Subscription | None = None
 
@@ -93,7 +93,7 @@ class Line:
         subject = b"$SYS.WORKER.%d.%s.%s" % (to, account.encode(), rest)
         return self._router.publish(subject, reply, header_block, payload) > 0
 
-    def tell(self, account: str, what: str, payload: bytes) -> None:
+    def notify(self, account: str, what: str, payload: bytes) -> None:
         """Tell all other workers. One that is away does not hear it."""
         for number in self.others:
             self.send(number, account, f"TELL.{what}".encode(), b"", b"", payload)
@@ -103,8 +103,8 @@ class Line:
     ) -> bytes:
         """The answer of a worker, which may be this one. `on_answer` gets it before anything that the worker sent later is
         taken. Raises JetStreamError 10008 when it does not answer, and the error that it answers with."""
-        self._asked += 1
-        number = self._asked
+        self._last_number += 1
+        number = self._last_number
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer, on_answer
         reply = b"$SYS.WORKER.%d.-.ANSWER.%d" % (self.number, number)
@@ -120,9 +120,9 @@ class Line:
 
     async def ask_others(self, account: str, what: str, payload: bytes, besides: int = 0) -> list[bytes]:
         """The answers of all other workers but `besides`. Raises JetStreamError 10008 when one does not answer."""
-        asked = [number for number in self.others if number != besides]
+        numbers = [number for number in self.others if number != besides]
         found = await asyncio.gather(
-            *(self.ask(number, account, what, payload) for number in asked), return_exceptions=True
+            *(self.ask(number, account, what, payload) for number in numbers), return_exceptions=True
         )
         for one in found:
             if isinstance(one, BaseException):
@@ -158,10 +158,10 @@ class Line:
         elif kind == b"API":
             listener.on_request(b"$JS.API." + rest, reply, header_block, payload)
         elif kind == b"SEEK":
-            left, _, asked = rest.partition(b".")
-            listener.on_seek(int(left) if left.isdigit() else 0, b"$JS.API." + asked, reply, payload)
+            left, _, numbers = rest.partition(b".")
+            listener.on_seek(int(left) if left.isdigit() else 0, b"$JS.API." + numbers, reply, payload)
         elif kind == b"TELL":
-            listener.on_news(rest.decode("utf-8", "replace"), payload)
+            listener.on_notice(rest.decode("utf-8", "replace"), payload)
 
     def _on_answer(self, number: bytes, payload: bytes) -> None:
         answer, on_answer = self._waiting.get(int(number) if number.isdigit() else 0, (None, None))

@@ -15,12 +15,12 @@ from headwater.monitoring.view import View
 from headwater.monitoring.workers import workersz
 
 
-def ipqueuesz(view: View, asked: Parameters) -> dict[str, object]:
+def ipqueuesz(view: View, query: Parameters) -> dict[str, object]:
     """The broker's queues under nats-server's names: requests to JetStream, and messages that wait for the disk.
 
     Empty ones only with `all`; `queues` filters by a part of the name. nats-server's other queues do not exist here.
     """
-    all_of_them = switch(asked, "all")
+    all_of_them = switch(query, "all")
     found: dict[str, tuple[int, int]] = {}
     if view.broker.jetstreams:
         loads = [service.load for service in view.broker.jetstreams.values()]
@@ -31,27 +31,27 @@ def ipqueuesz(view: View, asked: Parameters) -> dict[str, object]:
     return {
         name: {"pending": pending, **({"in_progress": in_progress} if in_progress else {})}
         for name, (pending, in_progress) in sorted(found.items())
-        if (all_of_them or pending or in_progress) and asked.get("queues", "") in name
+        if (all_of_them or pending or in_progress) and query.get("queues", "") in name
     }
 
 
 Page = Callable[[View, Parameters], tuple[int, object]]
 
 PAGES: dict[str, tuple[str, Page]] = {
-    "/varz": ("General", lambda view, asked: (200, varz(view))),
-    "/jsz": ("JetStream", lambda view, asked: (200, jsz(view, asked))),
-    "/connz": ("Connections", lambda view, asked: (200, connz(view, asked))),
-    "/accountz": ("Accounts", lambda view, asked: (200, accountz(view, asked))),
-    "/accstatz": ("Account Stats", lambda view, asked: (200, accstatz(view, asked))),
-    "/subsz": ("Subscriptions", lambda view, asked: (200, subsz(view, asked))),
-    "/subscriptionsz": ("", lambda view, asked: (200, subsz(view, asked))),
-    "/routez": ("Routes", lambda view, asked: (200, routez(view, asked))),
-    "/leafz": ("LeafNodes", lambda view, asked: (200, leafz(view, asked))),
-    "/gatewayz": ("Gateways", lambda view, asked: (200, gatewayz(view))),
-    "/eventz": ("Events", lambda view, asked: (200, eventz(view, asked))),
-    "/iggyz": ("Iggy", lambda view, asked: (200, iggyz(view, asked))),
-    "/workersz": ("Workers", lambda view, asked: (200, workersz(view))),
-    "/ipqueuesz": ("", lambda view, asked: (200, ipqueuesz(view, asked))),
-    "/healthz": ("Health Probe", lambda view, asked: healthz(view, asked)),
+    "/varz": ("General", lambda view, query: (200, varz(view))),
+    "/jsz": ("JetStream", lambda view, query: (200, jsz(view, query))),
+    "/connz": ("Connections", lambda view, query: (200, connz(view, query))),
+    "/accountz": ("Accounts", lambda view, query: (200, accountz(view, query))),
+    "/accstatz": ("Account Stats", lambda view, query: (200, accstatz(view, query))),
+    "/subsz": ("Subscriptions", lambda view, query: (200, subsz(view, query))),
+    "/subscriptionsz": ("", lambda view, query: (200, subsz(view, query))),
+    "/routez": ("Routes", lambda view, query: (200, routez(view, query))),
+    "/leafz": ("LeafNodes", lambda view, query: (200, leafz(view, query))),
+    "/gatewayz": ("Gateways", lambda view, query: (200, gatewayz(view))),
+    "/eventz": ("Events", lambda view, query: (200, eventz(view, query))),
+    "/iggyz": ("Iggy", lambda view, query: (200, iggyz(view, query))),
+    "/workersz": ("Workers", lambda view, query: (200, workersz(view))),
+    "/ipqueuesz": ("", lambda view, query: (200, ipqueuesz(view, query))),
+    "/healthz": ("Health Probe", lambda view, query: healthz(view, query)),
 }
 """By path: its name in the list ("": not there), and what makes it."""

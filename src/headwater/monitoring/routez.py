@@ -40,9 +40,9 @@ def routez(view: View, parameters: Parameters) -> Document:
     return document
 
 
-def _permissions(who: "RouteInfo | Peer") -> Document:
+def _permissions(holder: "RouteInfo | Peer") -> Document:
     """`import` and `export` of a broker, if it has such rules."""
-    rules = {"import": who.imports, "export": who.exports}
+    rules = {"import": holder.imports, "export": holder.exports}
     return {name: lists.document() for name, lists in rules.items() if lists is not None}
 
 

@@ -53,7 +53,7 @@ class PageAnswers:
     def on_seek(self, left: int, subject: bytes, reply: bytes, payload: bytes) -> None:
         """So are these."""
 
-    def on_news(self, what: str, payload: bytes) -> None:
+    def on_notice(self, what: str, payload: bytes) -> None:
         """And these."""
 
 
@@ -77,9 +77,9 @@ async def samples(view: View, parameters: Parameters) -> list[tuple[str, dict[st
 
 async def add_others(gauges: "Gauges", line: Line, prefix: str, *, detailed: bool) -> str:
     """Add the values of all other workers; returns why they cannot be had, "" when they can."""
-    asked = {"prefix": prefix, "detailed": "1" if detailed else "0"}
+    query = {"prefix": prefix, "detailed": "1" if detailed else "0"}
     try:
-        answers = await line.ask_others(ALL, "metrics", msgspec.json.encode(asked))
+        answers = await line.ask_others(ALL, "metrics", msgspec.json.encode(query))
     except JetStreamError as error:
         return error.description.rpartition(": ")[2]
     for answer in answers:
@@ -92,19 +92,19 @@ async def whole_page(view: View, line: Line, path: str, parameters: Parameters) 
     """A page of WHOLE about all workers."""
     if path == "/healthz" and any(switch(parameters, name) for name in ALIVE):
         return await own_page(view, path, parameters)
-    asked = dict(parameters)
+    query = dict(parameters)
     if path == "/connz":
         try:
             offset, limit = page(parameters, PAGE)
         except ConfigError as error:
             return 400, error.message
-        asked |= {"offset": "0", "limit": str(offset + limit)}
+        query |= {"offset": "0", "limit": str(offset + limit)}
     try:
-        answers = await line.ask_others(ALL, path, msgspec.json.encode(asked))
+        answers = await line.ask_others(ALL, path, msgspec.json.encode(query))
     except JetStreamError as error:
         text = error.description.rpartition(": ")[2]
         return 503, {"status": "unavailable", "error": text} if path == "/healthz" else text
-    pages: list[Answer] = [await own_page(view, path, asked), *(msgspec.json.decode(answer) for answer in answers)]
+    pages: list[Answer] = [await own_page(view, path, query), *(msgspec.json.decode(answer) for answer in answers)]
     return WHOLE[path](pages, parameters)
 
 

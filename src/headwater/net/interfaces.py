@@ -36,10 +36,10 @@ def _ipv4() -> list[str]:
     import fcntl
 
     found = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             try:
-                answer = fcntl.ioctl(asked, SIOCGIFADDR, name.encode()[: NAME_SIZE - 1].ljust(40, b"\0"))
+                answer = fcntl.ioctl(probe, SIOCGIFADDR, name.encode()[: NAME_SIZE - 1].ljust(40, b"\0"))
             except OSError:
                 continue  # the interface has no address
             found.append(socket.inet_ntoa(answer[20:24]))
@@ -60,9 +60,9 @@ def _outgoing() -> list[str]:
     found = []
     for family, outside in OUTSIDE:
         try:
-            with socket.socket(family, socket.SOCK_DGRAM) as asked:
-                asked.connect((outside, 9))  # sends nothing
-                found.append(str(asked.getsockname()[0]))
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((outside, 9))  # sends nothing
+                found.append(str(probe.getsockname()[0]))
         except OSError:
             continue  # no route in this address family
     return found

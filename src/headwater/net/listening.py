@@ -219,7 +219,7 @@ class Listener:
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self.refused += 1
         text = "cannot accept connections: %s (address=%s times=%d)"
-        self._failures.say(logging.ERROR, text, error.strerror, one.getsockname()[:2])
+        self._failures.log(logging.ERROR, text, error.strerror, one.getsockname()[:2])
 
     def _go_on(self, one: socket.socket) -> None:
         self._pauses.pop(one, None)

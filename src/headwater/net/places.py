@@ -21,15 +21,15 @@ class RateLimitedLog:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._untold = 0
-        self._told_at = float("-inf")
+        self._unlogged = 0
+        self._logged_at = float("-inf")
 
-    def say(self, level: int, text: str, *values: object) -> None:
+    def log(self, level: int, text: str, *values: object) -> None:
         """Log `text` with `values`, unless it is too soon. `text` ends with a placeholder for the count."""
-        self._untold += 1
-        if self._clock() >= self._told_at + SECONDS_BETWEEN_LINES:
-            logger.log(level, text, *values, self._untold)
-            self._untold, self._told_at = 0, self._clock()
+        self._unlogged += 1
+        if self._clock() >= self._logged_at + SECONDS_BETWEEN_LINES:
+            logger.log(level, text, *values, self._unlogged)
+            self._unlogged, self._logged_at = 0, self._clock()
 
 
 class Place:
@@ -85,4 +85,4 @@ class Places:
         if self.on_turned_away is not None:
             self.on_turned_away(host, reason)
         text = "connection_turned_away port=%d address=%s reason=%r times=%d"
-        self._refusals.say(logging.WARNING, text, port, host, reason)
+        self._refusals.log(logging.WARNING, text, port, host, reason)

@@ -21,7 +21,7 @@ WINDOW_BYTES = 16 << 20  # flow-control window; a poll returns a few megabytes a
 IDLE_SECONDS = 60.0
 
 
-class Asker(Protocol):
+class Owner(Protocol):
     """Receives a connection's answers."""
 
     def answered(self, stream: int, data: bytearray) -> None: ...
@@ -31,7 +31,7 @@ class Asker(Protocol):
 class QuicClientLink(QuicConnectionProtocol):
     """Made by `dial_quic`."""
 
-    def __init__(self, *arguments: Any, owner: Asker, **options: Any) -> None:
+    def __init__(self, *arguments: Any, owner: Owner, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._owner = owner
         self._answers: dict[int, bytearray] = {}
@@ -74,7 +74,7 @@ class QuicClientLink(QuicConnectionProtocol):
 
 
 async def dial_quic(
-    host: str, port: int, owner: Asker, timeout: float, ca_file: str = "", server_name: str = "", verify: bool = True
+    host: str, port: int, owner: Owner, timeout: float, ca_file: str = "", server_name: str = "", verify: bool = True
 ) -> QuicClientLink:
     """Connect to UDP `host:port` within `timeout` seconds. `verify` False accepts any certificate.
 

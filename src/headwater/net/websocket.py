@@ -190,7 +190,7 @@ class WebSocketLayer:
         return taken
 
     def finish(self) -> None:
-        self._say_close(CloseReason.NORMAL_CLOSURE, "")
+        self._send_close(CloseReason.NORMAL_CLOSURE, "")
 
     # ── the request ──
 
@@ -262,7 +262,7 @@ class WebSocketLayer:
             while not self._ended and (frame := self._decoder.process_buffer()) is not None:
                 self._take_frame(frame)
         except ParseFailed as error:
-            self._say_close(error.code, str(error.args[0]))
+            self._send_close(error.code, str(error.args[0]))
             raise TransportError(f"WebSocket: {error.args[0]}", value=int(error.code)) from None
 
     def _take_frame(self, frame: "Frame") -> None:
@@ -273,7 +273,7 @@ class WebSocketLayer:
                 self._outgoing += self._encoder.pong(payload)
         elif frame.opcode is Opcode.CLOSE:
             code, reason = _read_close(payload)
-            self._say_close(code, reason)
+            self._send_close(code, reason)
             self._ended = True
         elif frame.opcode is not Opcode.PONG:
             if self._in_message != (frame.opcode is Opcode.CONTINUATION):
@@ -281,7 +281,7 @@ class WebSocketLayer:
             self._in_message = not (frame.frame_finished and frame.message_finished)
             self._incoming += payload
 
-    def _say_close(self, code: int, reason: str) -> None:
+    def _send_close(self, code: int, reason: str) -> None:
         if self._http is None and not self._finished:
             self._finished = True
             known = None if code == CloseReason.NO_STATUS_RCVD else code

@@ -71,13 +71,13 @@ def read_report(payload: bytes) -> Report | None:
 def describe(event: Mapping[str, Any], report: Report) -> str:
     """One event in words, with its error if it has one."""
     kind, connection = str(event.get("type", "?")), KINDS.get(int(event.get("kind") or 0), "connection")
-    who = f"{event.get('name') or 'a connection'} (cid {event.get('cid', '?')})"
+    client_text = f"{event.get('name') or 'a connection'} (cid {event.get('cid', '?')})"
     if kind == "in":
         cluster = f" cluster {report.cluster}" if report.cluster else ""
-        text = f"--> {connection} {who}, subject {event.get('subj', '')}, to {report.server}{cluster}"
+        text = f"--> {connection} {client_text}, subject {event.get('subj', '')}, to {report.server}{cluster}"
     elif kind == "eg":
         facts = [f"{name} {event[name]}" for name in ("sub", "queue", "acc") if event.get(name)]
-        text = ", ".join([f"<-- {connection} {who}", *facts])
+        text = ", ".join([f"<-- {connection} {client_text}", *facts])
     else:
         names = ("stream", "subject", "acc", "from", "to")
         facts = [f"{name} {event[name]}" for name in names if event.get(name)]
@@ -100,10 +100,10 @@ async def trace(
     inbox = client.new_inbox()
     found = Trace({})
     only = [] if deliver else [("Nats-Trace-Only", "true")]
-    asked = [*headers, ("Nats-Trace-Dest", inbox), *only]
+    sent_headers = [*headers, ("Nats-Trace-Dest", inbox), *only]
     subscription = await client.subscribe(inbox)
     try:
-        await client.publish(subject, body, headers=asked)
+        await client.publish(subject, body, headers=sent_headers)
         async with asyncio.timeout(timeout):
             while found.missing:
                 message = await subscription.next(timeout)

@@ -32,7 +32,7 @@ class GarbagePolicy:
         self._limit = 0  # number of frozen objects at which everything is collected
         self._before = gc.get_threshold()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._asked = False  # whether a full collection is scheduled
+        self._scheduled = False  # whether a full collection is scheduled
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -63,15 +63,15 @@ class GarbagePolicy:
             return
         gc.freeze()
         self._frozen += FROZEN_AT_ONCE
-        if self._frozen > self._limit and not self._asked:
+        if self._frozen > self._limit and not self._scheduled:
             self._frozen = gc.get_freeze_count()  # takes a few milliseconds
             if self._frozen > self._limit:  # scheduled, because a collection cannot start within another
-                self._asked = True
+                self._scheduled = True
                 self._loop.call_soon_threadsafe(self.collect_all)
 
     def collect_all(self) -> None:
         """Collect everything, including frozen objects."""
-        self._asked = False
+        self._scheduled = False
         if self._loop is None:
             return
         gc.callbacks.remove(self._on_collection)

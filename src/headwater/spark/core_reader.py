@@ -111,20 +111,20 @@ class Subscriber:
         return client
 
     def _run(self) -> None:
-        heard = time.monotonic()
+        received_at = time.monotonic()
         while not self._stop.is_set():
             try:
                 self._listen(ServerOpParser(self._listener))
             except (TransportError, RequestTimeout) as error:
                 logger.warning("core_source_reconnects: %s", error)
                 self._client.close()
-                if time.monotonic() - heard > self._options.read_timeout:
+                if time.monotonic() - received_at > self._options.read_timeout:
                     self.failure = error
                     return
                 self._stop.wait(PAUSE_SECONDS)
                 try:
                     self._client = self._subscribed()
-                    heard = time.monotonic()
+                    received_at = time.monotonic()
                 except (TransportError, RequestTimeout) as again:
                     logger.warning("core_source_waits: %s", again)
             except HeadwaterError as error:

@@ -137,7 +137,7 @@ def reason() -> "Column":
 def _broken_data() -> "tuple[Column, Column]":
     """The reason and rule for data that is not JSON although its content type says so; null for other rows."""
     text = F.col("ce_data").cast("string")
-    claims = _has_data() & _says_json()
+    claims = _has_data() & _declares_json()
     words = "data: datacontenttype says JSON, the payload is not "
     not_text = ~F.is_valid_utf8(text)
     not_json = F.try_parse_json(text).isNull()
@@ -151,7 +151,7 @@ def _has_data() -> "Column":
     return F.coalesce(F.octet_length("ce_data") > 0, F.lit(False))
 
 
-def _says_json() -> "Column":
+def _declares_json() -> "Column":
     return F.coalesce(F.col("ce_datacontenttype").rlike(JSON_TYPE), F.lit(False))
 
 
@@ -159,7 +159,7 @@ def _is_json() -> "Column":
     """Whether there is JSON data: declared by its content type, or parsed as JSON without a content type."""
     text = F.col("ce_data").cast("string")
     reads = F.col("ce_datacontenttype").isNull() & F.is_valid_utf8(text) & F.try_parse_json(text).isNotNull()
-    return _has_data() & (_says_json() | F.coalesce(reads, F.lit(False)))
+    return _has_data() & (_declares_json() | F.coalesce(reads, F.lit(False)))
 
 
 def _total(field: str) -> "Column":

@@ -31,7 +31,7 @@ def end_quietly() -> bool:
     """Called in `stop` of a stream reader, after which the JVM reads no more. Returns True in a planner process."""
     if main_module() != RUNNER:
         return False
-    sys.excepthook = _show_unless_nobody_listens
+    sys.excepthook = _show_unless_output_is_closed
     return True
 
 
@@ -55,6 +55,6 @@ def show_unless_the_jvm_is_gone() -> None:
         traceback.print_exc()
 
 
-def _show_unless_nobody_listens(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _show_unless_output_is_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not isinstance(error, ConnectionError):
         sys.__excepthook__(kind, error, trace)

@@ -84,8 +84,8 @@ class Replay:
     def _streams_of(self, subjects: Iterable[bytes]) -> set[str]:
         found: set[str] = set()
         for subject in sorted(subjects):
-            asked = {"subject": subject.decode()}
-            answer = self._publisher.ask(lambda client, asked=asked: client.api("STREAM.NAMES", asked))  # type: ignore[misc]
+            body = {"subject": subject.decode()}
+            answer = self._publisher.ask(lambda client, body=body: client.api("STREAM.NAMES", body))  # type: ignore[misc]
             found.update(str(name) for name in answer.get("streams") or ())
         return found
 

@@ -158,7 +158,7 @@ class RowPublisher:
         most = inflight(rows, self._options.window)
         waiting, row = 0, 0
         filling = True  # up to `most`, then wait until half are acknowledged: fewer, larger TCP segments
-        heard = time.monotonic()
+        answered_at = time.monotonic()
         while counter.count < rows.rows:
             before = counter.count
             if filling:
@@ -176,8 +176,8 @@ class RowPublisher:
             if counter.count > before:
                 waiting -= counter.count - before
                 filling = filling or (row < rows.rows and waiting <= most // 2)
-                heard = time.monotonic()
-            elif time.monotonic() - heard > ACK_SECONDS:
+                answered_at = time.monotonic()
+            elif time.monotonic() - answered_at > ACK_SECONDS:
                 raise RequestTimeout(
                     f"{rows.rows - counter.count} rows were not acknowledged within {ACK_SECONDS:g} s{elsewhere(counter)}"
                 )
@@ -236,9 +236,9 @@ def raise_refusal(counter: AckCounter) -> None:
     if counter.violation is not None:
         raise TransportError(f"the server broke the protocol: {counter.violation}") from counter.violation
     if counter.errors:
-        said = server_error(counter.errors[0])
+        failure = server_error(counter.errors[0])
         # Errors other than permissions concern this connection: a shutdown, a stale connection, a slow consumer.
-        raise said if isinstance(said, AuthorizationError) else TransportError(str(said))
+        raise failure if isinstance(failure, AuthorizationError) else TransportError(str(failure))
     if counter.refused:
         row, answer = counter.refused[0]
         if not answer:

@@ -75,7 +75,7 @@ class ServerOptions:
         from headwater.client.contexts import find_options
         from headwater.client.options import ConnectArguments
 
-        said = {
+        given = {
             "context": self.context,
             "user": self.user,
             "password": resolve(self.password, "password"),
@@ -90,7 +90,7 @@ class ServerOptions:
             "tls_hostname": self.tls_hostname,
         }
         arguments = ConnectArguments(name=name, connect_timeout=timeout)
-        arguments.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
+        arguments.update({key: value for key, value in given.items() if value})  # type: ignore[typeddict-item]
         return find_options(self.servers or None, arguments)
 
 

@@ -90,9 +90,9 @@ def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, 
     if rows.ids is not None:
         return
     for row, answer in duplicates:
-        said = msgspec.json.decode(answer, type=dict[str, Any])
+        ack = msgspec.json.decode(answer, type=dict[str, Any])
         try:
-            stored = _stored(client, str(said["stream"]), int(said["seq"]))
+            stored = _stored(client, str(ack["stream"]), int(ack["seq"]))
         except RequestTimeout:
             return  # the server would not answer for the other rows, either
         if stored is None:

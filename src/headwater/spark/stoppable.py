@@ -38,19 +38,19 @@ class _Stopping:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._asked = False
+        self._stop_requested = False
 
     def watch(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
-        if self._asked:
+        if self._stop_requested:
             process.terminate()
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
+        if self._stop_requested:
             if self._process is not None:
                 self._process.kill()
             return
-        self._asked = True
+        self._stop_requested = True
         sys.stderr.write("stopping; the next run goes on from here. Once more to stop at once\n")
         sys.stderr.flush()
         if self._process is not None:
@@ -59,11 +59,11 @@ class _Stopping:
     def wait(self, process: "subprocess.Popen[bytes]", patience: float) -> int:
         """The status to report. A signal is noticed within a second; a wait that it interrupts is resumed."""
         while True:
-            patient = self._asked
+            patient = self._stop_requested
             try:
                 status = process.wait(patience if patient else 1.0)
             except subprocess.TimeoutExpired:
                 if patient:
                     process.kill()
             else:
-                return 0 if self._asked else status
+                return 0 if self._stop_requested else status

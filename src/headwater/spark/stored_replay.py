@@ -97,11 +97,11 @@ class StoredReplay:
         self._answers += 1
         if head.created_ns != self._created_ns:
             self._problem = TransportError(f"stream {self._wanted.place} was made anew under the reader")
-        elif head.asked != self._decoder.position + 1 or head.next < head.asked:
+        elif head.requested != self._decoder.position + 1 or head.next < head.requested:
             self._problem = RemoteProtocolError(
-                f"an answer of [{head.asked}, {head.next}) was not asked for", value=head
+                f"an answer of [{head.requested}, {head.next}) was not asked for", value=head
             )
-        elif head.next == head.asked:
+        elif head.next == head.requested:
             self._ended = True
         elif head.next < self._wanted.end:
             self._ask(head.next)

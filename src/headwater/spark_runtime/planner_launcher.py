@@ -23,19 +23,19 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def fork(path: str) -> tuple[BinaryIO, int] | None:
     """A forked planner: where its exit status will be read, and its process id. None where there is no template."""
-    asked = socket.socket(socket.AF_UNIX)
+    link = socket.socket(socket.AF_UNIX)
     try:
-        asked.settimeout(PATIENCE)
-        asked.connect(path)
+        link.settimeout(PATIENCE)
+        link.connect(path)
         request = json.dumps(dict(os.environ)).encode() + b"\n"
-        sent = socket.send_fds(asked, [request], [0, 1, 2])
-        asked.sendall(request[sent:])
-        answers = asked.makefile("rb")
+        sent = socket.send_fds(link, [request], [0, 1, 2])
+        link.sendall(request[sent:])
+        answers = link.makefile("rb")
         planner = int(answers.readline())
     except (OSError, ValueError):
-        asked.close()
+        link.close()
         return None
-    asked.settimeout(None)
+    link.settimeout(None)
     return answers, planner
 
 

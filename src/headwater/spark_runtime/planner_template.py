@@ -117,14 +117,14 @@ def _serve(listener: socket.socket, jvm: int) -> None:
                 if end in ready:
                     _leave(name)
                 return
-            with listener.accept()[0] as asked:
-                asked.settimeout(PATIENCE)
+            with listener.accept()[0] as link:
+                link.settimeout(PATIENCE)
                 try:
-                    files, environ = _request(asked)
+                    files, environ = _request(link)
                 except (OSError, ValueError, EOFError):
                     continue  # the launcher starts Python itself
                 if _python_settings(environ) == _python_settings(os.environ) and not os.fork():
-                    _run(asked, files, environ, (listener.fileno(), end))
+                    _run(link, files, environ, (listener.fileno(), end))
                 for file in files:
                     os.close(file)
     finally:
@@ -138,12 +138,12 @@ def _leave(name: Path) -> None:
         name.parent.rmdir()
 
 
-def _request(asked: socket.socket) -> tuple[list[int], dict[str, str]]:
+def _request(link: socket.socket) -> tuple[list[int], dict[str, str]]:
     """The standard files and the environment for a planner."""
-    data, files, _, _ = socket.recv_fds(asked, 1 << 16, 3)
+    data, files, _, _ = socket.recv_fds(link, 1 << 16, 3)
     try:
         while not data.endswith(b"\n"):
-            more = asked.recv(1 << 16)
+            more = link.recv(1 << 16)
             if not more:
                 raise EOFError
             data += more
@@ -163,7 +163,7 @@ def _python_settings(environ: Any) -> dict[str, str]:
     }
 
 
-def _run(asked: socket.socket, files: list[int], environ: dict[str, str], others: tuple[int, ...]) -> None:
+def _run(link: socket.socket, files: list[int], environ: dict[str, str], others: tuple[int, ...]) -> None:
     """In the fork: be a planner, and end."""
     status = 1
     try:
@@ -177,8 +177,8 @@ def _run(asked: socket.socket, files: list[int], environ: dict[str, str], others
         os.environ.update(environ)
         del os.environ[DIRECTORY]  # it offers no template: the JVM's is there
         time.tzset()
-        asked.settimeout(None)
-        asked.sendall(b"%d\n" % os.getpid())
+        link.settimeout(None)
+        link.sendall(b"%d\n" % os.getpid())
         main: Any = sys.modules["__main__"]
         with main.get_sock_file_to_executor(timeout=None) as connection:
             main.main(connection, connection)
@@ -191,7 +191,7 @@ def _run(asked: socket.socket, files: list[int], environ: dict[str, str], others
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-            asked.sendall(b"%d\n" % (status & 255))
+            link.sendall(b"%d\n" % (status & 255))
         except OSError:
             pass  # the JVM and the launcher have gone
         os._exit(status & 255)

@@ -27,7 +27,7 @@ from google_crc32c import value as crc32c
 from headwater.streams.files import Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.recovery import SegmentFacts, end_without_zeros, examine, note_head
 from headwater.streams.segment import segment_name
@@ -124,7 +124,7 @@ def load_checkpoint(files: Files, directory: str, identity: bytes, bases: Sequen
 
 
 class StoredCheckpoint(NamedTuple):
-    """The file, its contents not yet decoded. `owner`: the log's identity; `NOBODY` when it is damaged."""
+    """The file, its contents not yet decoded. `owner`: the log's identity; `NO_IDENTITY` when it is damaged."""
 
     owner: bytes
     start: int
@@ -132,7 +132,7 @@ class StoredCheckpoint(NamedTuple):
     content: bytes
 
 
-DAMAGED = StoredCheckpoint(NOBODY, 0, 0, b"")
+DAMAGED = StoredCheckpoint(NO_IDENTITY, 0, 0, b"")
 
 
 def read_checkpoint(files: Files, directory: str) -> StoredCheckpoint | None:

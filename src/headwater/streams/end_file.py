@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 
 END_FILE = "log.end"
 MAGIC = b"HWE1"
@@ -41,9 +41,9 @@ def decode_end(content: bytes) -> tuple[bytes, RecordedEnd] | None:
     if not any(content):
         return None
     if len(content) < END_FILE_SIZE:
-        return NOBODY, RecordedEnd()
+        return NO_IDENTITY, RecordedEnd()
     magic, crc = HEAD.unpack_from(content)
     if magic != MAGIC or crc32c(content[HEAD.size : END_FILE_SIZE]) != crc:
-        return NOBODY, RecordedEnd()
+        return NO_IDENTITY, RecordedEnd()
     identity, end, base_offset, size = REST.unpack_from(content, HEAD.size)
     return identity, RecordedEnd(end, base_offset, size)

@@ -18,7 +18,7 @@ from headwater.streams.head_page import Mark, SegmentHead, encode_head_page
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import IDENTITY_SIZE
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.opening import examine_all, segment_bases
 from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
@@ -48,9 +48,9 @@ def survey(files: Files, directory: str) -> Survey:
     notes: list[str] = []
     try:
         bases = segment_bases(files, directory)
-        owner = judge_owner(files, directory, bases, NOBODY, notes)
+        owner = judge_owner(files, directory, bases, NO_IDENTITY, notes)
         identity, state = owner.identity, owner.state
-        strangers = judge_segments(files, directory, bases, identity or NOBODY)
+        strangers = judge_segments(files, directory, bases, identity or NO_IDENTITY)
         notes += [f"{path} is not of this log: it {reason}" for path, reason in [*owner.strangers, *strangers]]
         outside = {path for path, _ in strangers}
         bases = [base for base in bases if f"{directory}/{segment_name(base)}" not in outside]
@@ -62,7 +62,7 @@ def survey(files: Files, directory: str) -> Survey:
             state = not_older_than(files, directory, bases, state, notes)
         limit = state.reserved_end if state is not None else None
         facts = examine_all(files, directory, bases, identity or bytes(IDENTITY_SIZE), limit)
-        testimony = read_recorded_end(files, directory, identity or NOBODY)
+        testimony = read_recorded_end(files, directory, identity or NO_IDENTITY)
         notes += testimony.notes + [f"{path} is not of this log: it {reason}" for path, reason in testimony.strangers]
     except OSError as error:
         raise storage_error(f"read the log {directory}", error) from error

@@ -62,7 +62,7 @@ from headwater.streams.files import Files, storage_error
 from headwater.streams.log_format import StoredRecord
 from headwater.streams.log_reader import StoredBatch, Wanted
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.opening import OpenedLog, delete_directory, open_directory, opened_new_log, write_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
@@ -129,7 +129,7 @@ class Log:
         options: LogOptions,
         now_ns: int,
         first_offset: int = 0,
-        identity: bytes = NOBODY,
+        identity: bytes = NO_IDENTITY,
         known_end: int = 0,
         rewinds: bool = False,
     ) -> Self:

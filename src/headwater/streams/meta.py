@@ -32,31 +32,31 @@ OLD_MAGIC = b"HWD1"
 HEAD = struct.Struct("<4sI")
 REST = struct.Struct("<QI8sH")
 OLD_REST = struct.Struct("<QI")
-NOBODY = bytes(8)
+NO_IDENTITY = bytes(8)
 COPIES = (".a", ".b")
 TEMPORARY = ".tmp"
 STRANGER = ".stranger-"
 
 
 class Copy(NamedTuple):
-    """An intact copy. `identity` is `NOBODY` and `name` empty where the copy has none."""
+    """An intact copy. `identity` is `NO_IDENTITY` and `name` empty where the copy has none."""
 
     path: str
     generation: int
     payload: bytes
-    identity: bytes = NOBODY
+    identity: bytes = NO_IDENTITY
     name: str = ""
 
     def is_strange_to(self, path: str, identity: bytes) -> bool:
-        """Whether its name or identity is that of another document than `path` of `identity` (`NOBODY`: unknown)."""
+        """Whether its name or identity is that of another document than `path` of `identity` (`NO_IDENTITY`: unknown)."""
         other_name = bool(self.name) and self.name != name_of(path)
-        return other_name or (NOBODY not in (identity, self.identity) and self.identity != identity)
+        return other_name or (NO_IDENTITY not in (identity, self.identity) and self.identity != identity)
 
 
 Judge = Callable[[Copy], str]  # why a copy is not one of this document; "" when it may be
 
 
-def save(files: Files, path: str, payload: bytes, identity: bytes = NOBODY) -> None:
+def save(files: Files, path: str, payload: bytes, identity: bytes = NO_IDENTITY) -> None:
     """Make `payload` the durable content of the document. Raises OSError; a later `load` then finds either the old or the
     new payload."""
     with SyncGroup(files) as group:
@@ -113,7 +113,7 @@ def write_first(group: SyncGroup, path: str, payload: bytes, identity: bytes) ->
 
 
 def load(
-    files: Files, path: str, damage: list[str] | None = None, identity: bytes = NOBODY, judge: Judge | None = None
+    files: Files, path: str, damage: list[str] | None = None, identity: bytes = NO_IDENTITY, judge: Judge | None = None
 ) -> bytes | None:
     """As `load_copy`; the payload."""
     copy = load_copy(files, path, damage, identity, judge)
@@ -121,7 +121,7 @@ def load(
 
 
 def load_copy(
-    files: Files, path: str, damage: list[str] | None = None, identity: bytes = NOBODY, judge: Judge | None = None
+    files: Files, path: str, damage: list[str] | None = None, identity: bytes = NO_IDENTITY, judge: Judge | None = None
 ) -> Copy | None:
     """The newest intact copy that is no stranger's, or None when there is none. One sentence for each copy that is
     damaged, a stranger's (by its identity, its name, or the verdict of `judge`), or missing beside one that is there, and

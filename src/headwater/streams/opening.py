@@ -30,7 +30,7 @@ from headwater.streams.files import File, Files, storage_error
 from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead, encode_head_page
 from headwater.streams.log_format import IDENTITY_SIZE, MAX_OFFSET
 from headwater.streams.log_state import RESERVATION, LogState
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
 from headwater.streams.recorded_end import read_recorded_end
@@ -84,7 +84,7 @@ def open_directory(
     directory: str,
     now_ns: int,
     first_offset: int = 0,
-    identity: bytes = NOBODY,
+    identity: bytes = NO_IDENTITY,
     known_end: int = 0,
     *,
     rewinds: bool = False,
@@ -160,14 +160,14 @@ def _recover(
     notes: list[str] = []
     bases = _sweep(files, directory)
     owner = judge_owner(files, directory, bases, identity, notes)
-    strangers = judge_segments(files, directory, bases, owner.identity or NOBODY)
+    strangers = judge_segments(files, directory, bases, owner.identity or NO_IDENTITY)
     if owner.state is None and (owner.strangers or strangers) and len(strangers) == len(bases):
         raise StorageError(
             f"nothing in {directory} is of the log {identity.hex()}",
             value=[path for path, _ in (*owner.strangers, *strangers)],
             hint="put its own files back, or remove these to begin anew",
         )
-    mine = owner.identity or (identity if identity != NOBODY else files.entropy(IDENTITY_SIZE))
+    mine = owner.identity or (identity if identity != NO_IDENTITY else files.entropy(IDENTITY_SIZE))
     testimony = read_recorded_end(files, directory, mine, known_end)
     notes += testimony.notes
     for path, reason in [*owner.strangers, *strangers, *testimony.strangers]:

@@ -26,7 +26,7 @@ from headwater.streams import meta
 from headwater.streams.files import Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_marks, decode_segment_head
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.recovery import identity_of
 from headwater.streams.segment import segment_name
 
@@ -44,14 +44,14 @@ class Owner(NamedTuple):
 
 
 def judge_owner(files: Files, directory: str, bases: Sequence[int], known: bytes, notes: list[str]) -> Owner:
-    """Points 1 and 2. `known`: the identity that the stream says its log has, or `NOBODY`. Appends to `notes` what is
+    """Points 1 and 2. `known`: the identity that the stream says its log has, or `NO_IDENTITY`. Appends to `notes` what is
     damaged. Raises OSError, and CorruptLog for a state of another version."""
     path = f"{directory}/{STATE_DOCUMENT}"
     states = {copy.path: state for copy in meta.copies(files, path, []) if (state := LogState.decode(copy.payload))}
     voices = Counter(claim for base in bases if (claim := _claim(files, directory, base)) is not None)
     claimed_by_segments = set(voices)
     voices.update(state.identity for state in states.values())
-    identity = known if known != NOBODY else None
+    identity = known if known != NO_IDENTITY else None
     if identity is None and voices:
         identity = max(voices, key=lambda claim: (voices[claim], claim in claimed_by_segments))
     strangers = [

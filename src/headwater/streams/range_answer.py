@@ -3,14 +3,14 @@
     answer = head and batches, back to back; all integers little-endian
       | magic "HWR1" | batches u32              how many follow
       | created i64                             of the stream, ns since 1970
-      | asked u64 | next u64                    all that is kept of the sequences [asked, next) is in this answer
+      | requested u64 | next u64                all that is kept of the sequences [requested, next) is in this answer
       | first u64 | end u64                     of the stream when it was answered: sequences [first, end)
     batch = head and records
       | base offset u64 | body size u32 | records u32 | version u8 | seven zeros
       | records of the log, of that version      (log_format.py)
 
 The records are the bytes of the log, with their CRCs, which the server has checked or written itself; TCP has carried them.
-A batch may begin before `asked` and reach beyond `next`: a reader leaves out what it did not want. Here is the
+A batch may begin before `requested` and reach beyond `next`: a reader leaves out what it did not want. Here is the
 layout alone: `jetstream_ranges` fills it, `columns.stored_columns` reads it.
 """
 
@@ -31,7 +31,7 @@ class AnswerHead(NamedTuple):
 
     batches: int
     created_ns: int
-    asked: int
+    requested: int
     next: int
     first: int
     end: int

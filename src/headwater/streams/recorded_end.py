@@ -17,7 +17,7 @@ from typing import NamedTuple
 from headwater.streams.clean_index import read_checkpoint
 from headwater.streams.end_file import END_FILE, END_FILE_SIZE, RecordedEnd, decode_end
 from headwater.streams.files import Files
-from headwater.streams.meta import NOBODY
+from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.writer import CHECKPOINT_FILE
 
 
@@ -40,7 +40,7 @@ def read_recorded_end(files: Files, directory: str, identity: bytes, known: int 
         if claim is None:
             continue
         owner, end = claim
-        if owner == NOBODY:
+        if owner == NO_IDENTITY:
             found.notes.append(f"{directory}/{name} is damaged")
         elif owner != identity:
             found.strangers.append((f"{directory}/{name}", f"is of the log {owner.hex()}"))

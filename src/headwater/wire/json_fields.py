@@ -19,9 +19,9 @@ _encode = json_documents.JSONEncoder(ensure_ascii=False, separators=(",", ":")).
 Kinds = Mapping[str, tuple[str, type]]
 
 
-def wire_names(fields: Iterable[str], spoken: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """The field name for each name on the wire; `spoken` has the wire names of fields whose names differ."""
-    return {spoken.get(name, name): name for name in fields}
+def wire_names(fields: Iterable[str], renamed: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """The field name for each name on the wire; `renamed` has the wire names of fields whose names differ."""
+    return {renamed.get(name, name): name for name in fields}
 
 
 def kinds_of(names: Mapping[str, str], defaults: Mapping[str, object]) -> Kinds:

@@ -62,8 +62,10 @@ class KeyPair:
             raise ConfigError("this is no nkey seed", hint="a user's seed begins with SU")
         kind = ((raw[0] & 7) << 5) | (raw[1] >> 3)
         if kind != NkeyKind.USER:
-            whose = _KINDS.get(kind, "something else")
-            raise ConfigError(f"the nkey seed is that of {whose}, not of a user", hint="a user's seed begins with SU")
+            kind_name = _KINDS.get(kind, "something else")
+            raise ConfigError(
+                f"the nkey seed is that of {kind_name}, not of a user", hint="a user's seed begins with SU"
+            )
         self._signer: Any = SigningKey(raw[2:])
         self.public_key = encode_nkey(NkeyKind.USER, bytes(self._signer.verify_key))
 

@@ -67,7 +67,7 @@ def configured(options: AuthCalloutOptions) -> Callout:
 def request_claims(question: Question, user_key: str, server: dict[str, Any], client: dict[str, Any]) -> dict[str, Any]:
     """The claims of a request. `user_key`: generated for this request; `server`, `client`: facts about both."""
     shown, connect = question.shown, question.connect
-    asked = {
+    connect_options = {
         "jwt": shown.jwt,
         "nkey": shown.nkey,
         "sig": shown.signature,
@@ -86,7 +86,7 @@ def request_claims(question: Question, user_key: str, server: dict[str, Any], cl
             "server_id": _without_blanks(server, "name", "host", "id"),
             "user_nkey": user_key,
             "client_info": _without_blanks(client_info),
-            "connect_opts": {**_without_blanks(asked), "protocol": connect.protocol},
+            "connect_opts": {**_without_blanks(connect_options), "protocol": connect.protocol},
             "type": "authorization_request",
             "version": 2,
         },

@@ -10,7 +10,7 @@ cdef class Guard:
     cdef object _clock
     cdef bytes _last_published
     cdef readonly dict _published
-    cdef bytes _last_heard
+    cdef bytes _last_delivered
     cdef bytes _last_queue
     cdef bint _last_denied
     cdef dict _denied

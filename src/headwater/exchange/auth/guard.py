@@ -33,7 +33,7 @@ class Guard:
         self._clock = clock
         self._last_published = b""  # a subject that the rules allow
         self._published: dict[bytes, bool] = {}
-        self._last_heard = b""
+        self._last_delivered = b""
         self._last_queue = b""
         self._last_denied = False
         self._denied: dict[tuple[bytes, bytes], bool] = {}
@@ -79,9 +79,9 @@ class Guard:
 
     def _is_denied(self, message: MessageView, queue: bytes) -> cython.bint:
         if (
-            self._last_heard
+            self._last_delivered
             and queue == self._last_queue
-            and equals(message.buffer, message.subject, message.subject_end, self._last_heard)
+            and equals(message.buffer, message.subject, message.subject_end, self._last_delivered)
         ):
             return self._last_denied
         key = (message.subject_bytes(), queue)
@@ -91,7 +91,7 @@ class Guard:
             if len(self._denied) >= REMEMBERED:
                 self._denied.clear()
             self._denied[key] = denied
-        self._last_heard, self._last_queue, self._last_denied = key[0], queue, denied
+        self._last_delivered, self._last_queue, self._last_denied = key[0], queue, denied
         return denied
 
     def _note_reply(self, reply: bytes, now: float) -> None:

@@ -72,13 +72,13 @@ class CapturedStream:
             raise failure(f"a message of {size} bytes is above the broker's max_payload of {self._max_payload}")
         return self._subject(message.subject), block, message.payload
 
-    def _subject(self, asked: str) -> bytes:
+    def _subject(self, requested: str) -> bytes:
         subjects = self._stream.config.subjects
-        raw = asked.encode()
-        if asked and is_valid_subject(raw) and any(matches(subject.encode(), raw) for subject in subjects):
+        raw = requested.encode()
+        if requested and is_valid_subject(raw) and any(matches(subject.encode(), raw) for subject in subjects):
             return raw
-        if asked or not subjects:
-            raise failure(f"stream {self.name} does not capture subject {asked!r}")
+        if requested or not subjects:
+            raise failure(f"stream {self.name} does not capture subject {requested!r}")
         return subjects[0].replace("*", FILLING).replace(">", FILLING).encode()
 
 

@@ -32,13 +32,13 @@ _MAX_LINE = 1 << 21  # of a pack: a JWT is at most half of it
 
 
 class Claims:
-    """Serves the requests of one broker. `speak()` gives the sender of answers."""
+    """Serves the requests of one broker. `speaker()` gives the sender of answers."""
 
-    def __init__(self, resolver: Resolver, trust: "Trust", router: "Router", speak: Callable[[], Speaker]) -> None:
+    def __init__(self, resolver: Resolver, trust: "Trust", router: "Router", speaker: Callable[[], Speaker]) -> None:
         self._resolver = resolver
         self._trust = trust
         self._router = router
-        self._speak = speak
+        self._speaker = speaker
         self._merging: asyncio.TimerHandle | None = None
         self._packs = f"_INBOX.{os.urandom(12).hex()}".encode()
 
@@ -120,10 +120,10 @@ class Claims:
         return True
 
     def _delete(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
-        who = ""
+        about_subject = ""
         try:
             about, order = decode_deletion(payload.decode("ascii", "replace"))
-            who = about.subject
+            about_subject = about.subject
             if not self._resolver.options.allow_delete:
                 raise RemoteProtocolError("delete must be enabled in server config")
             if about.issuer != about.subject:
@@ -137,7 +137,7 @@ class Claims:
             for key in order.accounts:
                 self._resolver.drop(key)
         except HeadwaterError as error:
-            text = f"delete accounts request by {who} failed - {error.message}"
+            text = f"delete accounts request by {about_subject} failed - {error.message}"
             self._answer(reply, {"error": {"code": 500, "description": text}})
             return True
         self._answer(reply, {"data": {"code": 200, "message": f"deleted {len(order.accounts)} accounts"}})
@@ -145,7 +145,7 @@ class Claims:
 
     def _answer(self, reply: bytes, document: Document) -> None:
         if reply:
-            self._router.publish(reply, b"", b"", encode({"server": self._speak().server(), **document}))
+            self._router.publish(reply, b"", b"", encode({"server": self._speaker().server(), **document}))
 
     # ── other servers ──
 

@@ -24,10 +24,10 @@ STATSZ_SECONDS = 10.0
 
 
 class Events:
-    """Publishes events of a broker's sessions to `router`, the system account's. `speak()` returns their sender."""
+    """Publishes events of a broker's sessions to `router`, the system account's. `speaker()` returns their sender."""
 
-    def __init__(self, server_id: str, speak: "Callable[[], Speaker]", router: "Router") -> None:
-        self._speak = speak
+    def __init__(self, server_id: str, speaker: "Callable[[], Speaker]", router: "Router") -> None:
+        self._speaker = speaker
         self._router = router
         self._entered: set[int] = set()
         self._id = server_id
@@ -36,13 +36,13 @@ class Events:
     def stop(self) -> None:
         """Publish the shutdown event, and stop."""
         self._timer.cancel()
-        self._say(f"$SYS.SERVER.{self._id}.SHUTDOWN", lambda: self._speak().server())
+        self._publish(f"$SYS.SERVER.{self._id}.SHUTDOWN", lambda: self._speaker().server())
 
     def lame_duck(self) -> None:
         """Publish the lame duck event."""
-        self._say(f"$SYS.SERVER.{self._id}.LAMEDUCK", lambda: self._speak().server())
+        self._publish(f"$SYS.SERVER.{self._id}.LAMEDUCK", lambda: self._speaker().server())
 
-    def _say(self, subject: str, make: "Callable[[], Document]") -> None:
+    def _publish(self, subject: str, make: "Callable[[], Document]") -> None:
         name = subject.encode("utf-8", "surrogateescape")
         if self._router.has_interest(name):
             from headwater.server.system.documents import encode
@@ -51,9 +51,9 @@ class Events:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(STATSZ_SECONDS, self._tick)
-        self._say(
+        self._publish(
             f"$SYS.SERVER.{self._id}.STATSZ",
-            lambda: {"server": self._speak().server(), "statsz": self._speak().statistics()},
+            lambda: {"server": self._speaker().server(), "statsz": self._speaker().statistics()},
         )
 
     # ── the sessions' observer ──
@@ -70,9 +70,9 @@ class Events:
             return
         self._entered.add(session.client_id)
         self._count(account, account.connections)
-        self._say(
+        self._publish(
             f"$SYS.ACCOUNT.{account.name}.CONNECT",
-            lambda: {**self._speak().event("client_connect"), "client": self._client(session)},
+            lambda: {**self._speaker().event("client_connect"), "client": self._client(session)},
         )
 
     def left(self, session: "Session") -> None:
@@ -83,16 +83,18 @@ class Events:
         elif not session.login.refused_user and not session.end_reason:
             return  # it never sent CONNECT
         else:
-            self._say(f"$SYS.SERVER.{self._id}.CLIENT.AUTH.ERR", lambda: self._departure(session))
-        self._say(f"$SYS.ACCOUNT.{session.membership.identity.account}.DISCONNECT", lambda: self._departure(session))
+            self._publish(f"$SYS.SERVER.{self._id}.CLIENT.AUTH.ERR", lambda: self._departure(session))
+        self._publish(
+            f"$SYS.ACCOUNT.{session.membership.identity.account}.DISCONNECT", lambda: self._departure(session)
+        )
 
     def _departure(self, session: "Session") -> "Document":
         from headwater.model.timestamps import format_time
         from headwater.monitoring.connz import REASONS
 
-        now = format_time(self._speak().clock_ns())
+        now = format_time(self._speaker().clock_ns())
         return {
-            **self._speak().event("client_disconnect"),
+            **self._speaker().event("client_disconnect"),
             "client": {**self._client(session), "stop": now},
             "sent": {"msgs": session.outlet.out_messages, "bytes": session.outlet.out_bytes},
             "received": {"msgs": session.traffic.messages, "bytes": session.traffic.bytes},
@@ -106,10 +108,10 @@ class Events:
 
     def _count(self, account: "Account", connections: int) -> None:
         for subject in (f"$SYS.SERVER.ACCOUNT.{account.name}.CONNS", f"$SYS.ACCOUNT.{account.name}.SERVER.CONNS"):
-            self._say(
+            self._publish(
                 subject,
                 lambda: {
-                    **self._speak().event("account_connections"),
-                    **self._speak().account_statistics(account, connections),
+                    **self._speaker().event("account_connections"),
+                    **self._speaker().account_statistics(account, connections),
                 },
             )

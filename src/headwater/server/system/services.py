@@ -84,7 +84,7 @@ class Services:
         if make is None:
             return False
         if reply:
-            drive(self._say(make, payload), partial(self._send, reply))
+            drive(self._document_for(make, payload), partial(self._send, reply))
         return True
 
     def _send(self, reply: bytes, answer: bytes) -> None:
@@ -116,7 +116,7 @@ class Services:
             return {"KICK": self._kick, "LDM": self._send_away}[rest[1]]
         return {"STATSZ": self._statistics, "IDZ": self._identity}.get(rest[1])
 
-    def _say(self, make: Callable[[dict[str, Any]], Document | Steps], payload: bytes) -> Steps:
+    def _document_for(self, make: Callable[[dict[str, Any]], Document | Steps], payload: bytes) -> Steps:
         """The answer, in steps if it is large; empty when the request is for another server."""
         try:
             options = _read_options(payload)

@@ -78,41 +78,41 @@ def _polled(
 ) -> Iterator[IggyColumns]:
     """Poll from the decoder's position on, until the range is complete or there are no more messages."""
     most = max(1, min(options.fetch_batch, POLL_BYTES // max(1, wanted.mean)))
-    asked: deque[int] = deque()  # the start of each open poll
+    open_polls: deque[int] = deque()  # the start of each open poll
     ahead = decoder.position + 1
     while True:
-        while not decoder.complete and len(asked) < OUTSTANDING and ahead < wanted.end:
+        while not decoder.complete and len(open_polls) < OUTSTANDING and ahead < wanted.end:
             count = min(most, wanted.end - ahead)
             client.ask(poll_command(options.stream, wanted.place, PollingStrategy.offset(ahead), count))
-            asked.append(ahead)
+            open_polls.append(ahead)
             ahead += count
-        if not asked:
+        if not open_polls:
             return
         reply = client.answer(deadline_after(options.read_timeout))
-        start = asked.popleft()
-        following = asked[0] if asked else ahead
+        start = open_polls.popleft()
+        following = open_polls[0] if open_polls else ahead
         came = 0
         if start <= decoder.position + 1:
             came = decoder.feed(client.buffer, reply.start + PREFIX.size, reply.end)
         client.consume(reply)
         if start <= decoder.position + 1 and not came:
             # No messages from here on, although they were planned: individual deletions at the end, or a loss.
-            _drain(client, asked, options)
+            _drain(client, open_polls, options)
             _check_gap(wanted, decoder.position + 1, options)
             decoder.finish()
             return
         if decoder.position + 1 < following:  # a partial answer: the polls after it start too late
-            _drain(client, asked, options)
+            _drain(client, open_polls, options)
             ahead = decoder.position + 1
         if decoder.rows >= BATCH_ROWS or decoder.size >= BATCH_BYTES:
             yield decoder.take_rows()
 
 
-def _drain(client: BlockingIggy, asked: deque[int], options: IggySourceOptions) -> None:
+def _drain(client: BlockingIggy, open_polls: deque[int], options: IggySourceOptions) -> None:
     """Discard the answers to all open polls."""
-    while asked:
+    while open_polls:
         client.consume(client.answer(deadline_after(options.read_timeout)))
-        asked.popleft()
+        open_polls.popleft()
 
 
 def _is_there(wanted: IggyRange, position: int, options: IggySourceOptions) -> bool:

@@ -68,7 +68,7 @@ class Answered(NamedTuple):
     delivered: int = 0
 
 
-class Asking:
+class Origin:
     """The requests of one mirror or source. `twice`: an earlier source has the same origin."""
 
     def __init__(self, source: StreamSource, stream: CopyingStream, *, is_mirror: bool, twice: bool = False) -> None:
@@ -85,7 +85,7 @@ class Asking:
         self._name = f"JS_{'MIRROR' if is_mirror else 'SRC'}_{name}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Asking) and (self.source, self._name) == (other.source, other._name)
+        return isinstance(other, Origin) and (self.source, self._name) == (other.source, other._name)
 
     def __hash__(self) -> int:
         return hash(self._name)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headwater.jetstream_documents.streams import ExternalStream, SourceConsumer, StreamSource, SubjectTransform
-from headwater.jetstream_sources.asking import Asking, CopyingStream, read_answer
+from headwater.jetstream_sources.origin import CopyingStream, Origin, read_answer
 from headwater.jetstream_sources.stamp import Position
 
 MIR = CopyingStream("MIR", "A", "leafy")
@@ -13,7 +13,7 @@ HUB = ExternalStream(api="$JS.hub.API", deliver="del.leafy")
 
 
 def test_a_mirror_across_a_leaf_node_asks_as_the_real_one_does() -> None:
-    request = Asking(StreamSource(name="ORD", external=HUB), MIR, is_mirror=True).request(None, "q1Df7QF8")
+    request = Origin(StreamSource(name="ORD", external=HUB), MIR, is_mirror=True).request(None, "q1Df7QF8")
     assert request.subject == b"$JS.hub.API.CONSUMER.CREATE.ORD"
     assert request.header_block == b"NATS/1.0\r\nNats-Required-Api-Level: 4\r\n\r\n"
     asked = json.loads(request.payload)
@@ -37,8 +37,8 @@ def test_a_mirror_across_a_leaf_node_asks_as_the_real_one_does() -> None:
 
 
 def test_a_source_names_what_it_has_and_whose_it_is() -> None:
-    asking = Asking(StreamSource(name="ORD", filter_subject="ord.5"), MIR, is_mirror=False)
-    request = asking.request(Position(41, "uypNsQ8V"), "x")
+    origin = Origin(StreamSource(name="ORD", filter_subject="ord.5"), MIR, is_mirror=False)
+    request = origin.request(Position(41, "uypNsQ8V"), "x")
     assert request.subject.startswith(b"$JS.API.CONSUMER.CREATE.ORD.JS_SRC_")
     assert request.subject.endswith(b".ord.5")
     assert request.header_block == b"NATS/1.0\r\nNats-Required-Api-Level: 5\r\nNats-Stream-Identity: uypNsQ8V\r\n\r\n"
@@ -68,26 +68,26 @@ def test_a_source_names_what_it_has_and_whose_it_is() -> None:
     ],
 )
 def test_where_it_begins_and_what_it_wants(source: StreamSource, asked: dict[str, object]) -> None:
-    config = json.loads(Asking(source, MIR, is_mirror=True).request(None, "x").payload)["config"]
+    config = json.loads(Origin(source, MIR, is_mirror=True).request(None, "x").payload)["config"]
     assert asked.items() <= config.items()
 
 
 def test_two_sources_of_one_stream_have_two_consumers() -> None:
-    first = Asking(StreamSource(name="O", filter_subject="a"), MIR, is_mirror=False)
-    second = Asking(StreamSource(name="O", filter_subject="b"), MIR, is_mirror=False, twice=True)
+    first = Origin(StreamSource(name="O", filter_subject="a"), MIR, is_mirror=False)
+    second = Origin(StreamSource(name="O", filter_subject="b"), MIR, is_mirror=False, twice=True)
     assert first.deletion().subject != second.deletion().subject
 
 
 def test_a_consumer_that_a_user_has_made_is_set_back() -> None:
     consumer = SourceConsumer(name="dur", deliver_subject="dd")
-    asking = Asking(StreamSource(name="Q", consumer=consumer), MIR, is_mirror=True)
-    request = asking.request(None, "x")
+    origin = Origin(StreamSource(name="Q", consumer=consumer), MIR, is_mirror=True)
+    request = origin.request(None, "x")
     assert (request.subject, request.payload) == (b"$JS.API.CONSUMER.RESET.Q.dur", b"")
-    assert asking.deliver_subject("x") == "dd"
+    assert origin.deliver_subject("x") == "dd"
 
 
 def test_an_older_server_is_asked_in_its_own_words() -> None:
-    request = Asking(StreamSource(name="O"), MIR, is_mirror=True).request(None, "fresh", plain=True)
+    request = Origin(StreamSource(name="O"), MIR, is_mirror=True).request(None, "fresh", plain=True)
     config = json.loads(request.payload)["config"]
     assert request.header_block == b""
     assert "sourcing" not in config

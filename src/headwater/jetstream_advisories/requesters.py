@@ -8,14 +8,14 @@ from headwater.exchange.sublist import Outlet
 from headwater.model.header_block import lookup
 
 
-def asker(publisher: Outlet | None, header_block: bytes, account: str, server: str) -> Document:
+def requester(publisher: Outlet | None, header_block: bytes, account: str, server: str) -> Document:
     """The client that sent a request. A client of another account or broker is described by the header
     Nats-Request-Info, which only brokers write; without header and client, the document names the account and the
     server."""
-    said = lookup(header_block, REQUEST_INFO) if header_block else None
-    if said:
+    written = lookup(header_block, REQUEST_INFO) if header_block else None
+    if written:
         try:
-            known = json.loads(said)
+            known = json.loads(written)
         except ValueError:
             known = None
         if isinstance(known, dict):
