@@ -86,16 +86,16 @@ class Load:
         if self._process.stdout.readline().strip() != "ready":
             self._fail(self._process.communicate(timeout=RUN_TIMEOUT)[1])
 
-    def result(self, tell: str = "") -> Outcome:
-        """Write `tell` to its standard input, and wait for its end."""
+    def result(self, entered: str = "") -> Outcome:
+        """Write `entered` to its standard input, and wait for its end."""
         try:
-            said, complaints = self._process.communicate(tell, timeout=RUN_TIMEOUT)
+            received, complaints = self._process.communicate(entered, timeout=RUN_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._fail(f"no result within {RUN_TIMEOUT:.0f} s")
         if self._process.returncode != 0:
             self._fail(complaints)
-        return Outcome(**json.loads(said.splitlines()[-1]))
+        return Outcome(**json.loads(received.splitlines()[-1]))
 
     def stop(self) -> None:
         self._process.terminate()

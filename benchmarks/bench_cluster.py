@@ -122,10 +122,10 @@ def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[f
     await_interest(publisher, subscriber, traffic.subjects[0])
     payload = b"x" * PAYLOAD
     ops = [b"PUB %b %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
-    heard = [b"MSG %b 1 %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
+    delivered = [b"MSG %b 1 %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
     chunk = b"".join(ops) * (500 // len(ops))
     messages -= messages % 500
-    expected = messages // 500 * (500 // len(ops)) * sum(map(len, heard))
+    expected = messages // 500 * (500 // len(ops)) * sum(map(len, delivered))
     done = threading.Event()
 
     def read() -> None:
@@ -158,21 +158,21 @@ def await_interest(publisher: socket.socket, subscriber: socket.socket, subject:
     first = 0.0
     sent = 0
     subscriber.settimeout(0.0005)
-    said = b""
+    received = b""
     while not first:
         if time.perf_counter() - started > PATIENCE:
             raise Failure("interest does not cross the route")
         publisher.sendall(b"PUB %b 1\r\n.\r\n" % subject)
         sent += 1
         try:
-            said += subscriber.recv(65536)
+            received += subscriber.recv(65536)
             first = time.perf_counter() - started
         except TimeoutError:
             continue
     subscriber.settimeout(PATIENCE)
     publisher.sendall(b"PUB %b 3\r\nend\r\n" % subject)
-    while not said.endswith(b"end\r\n"):
-        said += subscriber.recv(65536)
+    while not received.endswith(b"end\r\n"):
+        received += subscriber.recv(65536)
     return first
 
 
@@ -213,33 +213,33 @@ def open_listener(port: int) -> socket.socket:
     """A client that requests announcements of servers, and has read all announcements so far."""
     link = socket.create_connection(("127.0.0.1", port), PATIENCE)
     read_until(link, b"\r\n")
-    said = b""
+    received = b""
     for _ in range(2):  # the first PONG brings an INFO and a PING, in no guaranteed order; the second one does not
-        link.sendall(b'CONNECT {"protocol":1,"verbose":false}\r\nPING\r\n' if not said else b"PONG\r\nPING\r\n")
-        pongs = said.count(b"PONG\r\n") + 1
-        while said.count(b"PONG\r\n") < pongs:
-            said += link.recv(65536)
+        link.sendall(b'CONNECT {"protocol":1,"verbose":false}\r\nPING\r\n' if not received else b"PONG\r\nPING\r\n")
+        pongs = received.count(b"PONG\r\n") + 1
+        while received.count(b"PONG\r\n") < pongs:
+            received += link.recv(65536)
     return link
 
 
-def await_told(links: list[socket.socket], count: int) -> float:
+def await_announced(links: list[socket.socket], count: int) -> float:
     """Wait until the client of each link has received INFO with `count` servers; returns the seconds waited."""
     started = time.perf_counter()
-    said = dict.fromkeys(links, b"")
-    while said:
-        ready, _, _ = select.select(list(said), [], [], PATIENCE)
+    received = dict.fromkeys(links, b"")
+    while received:
+        ready, _, _ = select.select(list(received), [], [], PATIENCE)
         if not ready:
             raise Failure(f"clients are not told of {count} servers within {PATIENCE:g} s")
         for link in ready:
-            said[link] += link.recv(65536)
-            if any(len(urls) == count for urls in urls_told(said[link])):
-                del said[link]
+            received[link] += link.recv(65536)
+            if any(len(urls) == count for urls in urls_announced(received[link])):
+                del received[link]
     return time.perf_counter() - started
 
 
-def urls_told(said: bytes) -> list[list[str]]:
+def urls_announced(received: bytes) -> list[list[str]]:
     """The `connect_urls` of each complete INFO."""
-    lines = said.split(b"\r\n")[:-1]
+    lines = received.split(b"\r\n")[:-1]
     return [json.loads(line[5:]).get("connect_urls", []) for line in lines if line.startswith(b"INFO ")]
 
 
@@ -253,22 +253,22 @@ def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float, 
     os.kill(victim.pid, signal.SIGKILL)
     closed: list[float] = []
 
-    def hear_end() -> None:
+    def receive_end() -> None:
         with suppress(ConnectionResetError):
             while links[0].recv(65536):
                 pass
         closed.append(time.perf_counter() - started)
 
-    listener = threading.Thread(target=hear_end, daemon=True)
+    listener = threading.Thread(target=receive_end, daemon=True)
     listener.start()
-    await_told(links[1:], 2)
+    await_announced(links[1:], 2)
     noticed = time.perf_counter() - started
     listener.join(PATIENCE)
     back = stack.enter_context(
         start_node(cluster.start, cluster.name, cluster.ports[2], cluster.ports[0], client_port=victim.port)
     )
     cluster.nodes.append(back)
-    rejoined = max(await_told(links[1:], 3), await_names([back], 3))
+    rejoined = max(await_announced(links[1:], 3), await_names([back], 3))
     for link in links:
         link.close()
     return 1e3 * closed[0], 1e3 * noticed, 1e3 * rejoined
@@ -300,7 +300,7 @@ def measure_same_death(mixed: Mixed) -> tuple[float, float]:
     with mixed.start_third() as third:
         await_names([third, *mixed.survivors], 3)
         links = [open_listener(node.port) for node in mixed.survivors]
-        said = dict.fromkeys(links, b"")
+        received = dict.fromkeys(links, b"")
         seconds: dict[socket.socket, float] = {}
         started = time.perf_counter()
         os.kill(third.pid, signal.SIGKILL)
@@ -310,8 +310,8 @@ def measure_same_death(mixed: Mixed) -> tuple[float, float]:
             if not ready:
                 raise Failure(f"a death was not noticed within {PATIENCE:g} s")
             for link in ready:
-                said[link] += link.recv(65536)
-                if any(len(urls) == 2 for urls in urls_told(said[link])):
+                received[link] += link.recv(65536)
+                if any(len(urls) == 2 for urls in urls_announced(received[link])):
                     seconds[link] = now
         for link in links:
             link.close()

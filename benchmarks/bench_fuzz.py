@@ -38,7 +38,7 @@ MOST_KEPT = 40  # inputs per target in the repository, the shortest of those fou
 DONE = re.compile(rb"Done (\d+) runs")
 STATE = re.compile(rb"#(\d+)\s+\S+\s+cov: (\d+)")
 ROUND = 2000  # inputs between two checks of the clock
-TELLING = (
+BOUNDARIES = (
     b"\x00",
     b"\xff",
     b"\r\n",
@@ -104,7 +104,7 @@ def changed(inputs: list[bytes], dice: random.Random) -> bytes:
         at, kind = int(roll() * (len(data) + 1)), roll()
         end = at + int(roll() ** 3 * (len(data) - at))
         if kind < 0.4:
-            data = data[:at] + TELLING[int(roll() * len(TELLING))] + data[at + (kind < 0.3) :]
+            data = data[:at] + BOUNDARIES[int(roll() * len(BOUNDARIES))] + data[at + (kind < 0.3) :]
         elif kind < 0.6:
             data = data[:at] + bytes((int(roll() * 256),)) + data[at + 1 :]
         elif kind < 0.75:
@@ -144,8 +144,8 @@ def fuzz(name: str, seconds: int, scratch: Path) -> tuple[bool, int, int]:
         f"-timeout={SLOWEST}",
         "-rss_limit_mb=4096",
     ]
-    good, said = run([name, *options, str(found), str(kept)], seconds, environment())
-    states = STATE.findall(said)
+    good, received = run([name, *options, str(found), str(kept)], seconds, environment())
+    states = STATE.findall(received)
     inputs, branches = (int(part) for part in states[-1]) if states else (0, 0)
     return good, inputs, branches
 
@@ -155,13 +155,13 @@ def run(arguments: list[str], seconds: int, variables: dict[str, str]) -> tuple[
     command = [sys.executable, __file__, "--child", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables) as process:
         try:
-            said = process.communicate(timeout=2 * seconds + 600)[0]
+            received = process.communicate(timeout=2 * seconds + 600)[0]
         except subprocess.TimeoutExpired:
             process.kill()
-            said = process.communicate()[0] + b"\nit did not end\n"
+            received = process.communicate()[0] + b"\nit did not end\n"
     if process.returncode:
-        print(said.decode(errors="replace")[-4000:])
-    return process.returncode == 0, said
+        print(received.decode(errors="replace")[-4000:])
+    return process.returncode == 0, received
 
 
 def keep(name: str, scratch: Path) -> int:
@@ -183,8 +183,8 @@ def keep(name: str, scratch: Path) -> int:
 
 def try_compiled(name: str, seconds: int, scratch: Path) -> tuple[bool, int]:
     """(no failure, inputs) for one target."""
-    good, said = run([name, "compiled", str(seconds), str(scratch / name)], seconds, {**os.environ})
-    counted = DONE.search(said)
+    good, received = run([name, "compiled", str(seconds), str(scratch / name)], seconds, {**os.environ})
+    counted = DONE.search(received)
     return good, int(counted[1]) if counted else 0
 
 

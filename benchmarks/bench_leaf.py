@@ -119,7 +119,7 @@ def measure_link(sender: Contestant, receiver: Contestant, messages: int) -> flo
     return 1e6 * (sum(after) - sum(before)) / messages
 
 
-def asking_link(server: Contestant) -> socket.socket:
+def requester_link(server: Contestant) -> socket.socket:
     link = open_link(server.port)
     link.sendall(b"SUB _INBOX.ask 9\r\n")
     return link
@@ -134,10 +134,10 @@ def stored(link: socket.socket, name: str) -> int:
 def measure_sourcing(pair: Pair, messages: int) -> tuple[float, float]:
     """Messages per second until the hub has all messages of the leaf node, and CPU microseconds of both per message."""
     body = b"x" * PAYLOAD
-    with asking_link(pair.leaf) as leaf:  # one link at a time: both use one inbox, so answers would cross
+    with requester_link(pair.leaf) as leaf:  # one link at a time: both use one inbox, so answers would cross
         ask(leaf, "$JS.API.STREAM.CREATE.EDGE", {"name": "EDGE", "subjects": ["edge.>"]})
         store(leaf, (b"PUB edge.%d _INBOX.fill %d\r\n%b\r\n" % (n % 10, PAYLOAD, body) for n in range(messages)))
-    with asking_link(pair.hub) as hub:
+    with requester_link(pair.hub) as hub:
         before, started = cpu_of(pair.hub, pair.leaf), time.perf_counter()
         source = {"name": "EDGE", "external": {"api": "$JS.leafy.API", "deliver": ""}}
         ask(hub, "$JS.API.STREAM.CREATE.ALL", {"name": "ALL", "sources": [source]})
@@ -148,21 +148,21 @@ def measure_sourcing(pair: Pair, messages: int) -> tuple[float, float]:
         seconds = time.perf_counter() - started
         after = cpu_of(pair.hub, pair.leaf)
         ask(hub, "$JS.API.STREAM.DELETE.ALL", None)
-    with asking_link(pair.leaf) as leaf:
+    with requester_link(pair.leaf) as leaf:
         ask(leaf, "$JS.API.STREAM.DELETE.EDGE", None)
     return messages / seconds, 1e6 * (sum(after) - sum(before)) / messages
 
 
-def answers(link: socket.socket, wanted: bytes, count: int, said: bytes = b"") -> bytes:
+def answers(link: socket.socket, wanted: bytes, count: int, received: bytes = b"") -> bytes:
     """Read until `wanted` has come `count` times; returns everything read. Raises Failure for an error."""
-    while said.count(wanted) < count:
+    while received.count(wanted) < count:
         chunk = link.recv(1 << 18)
         if not chunk or b'"error"' in chunk:
             raise Failure(f"a batch was refused: {chunk[:300]!r}")
         if b"PING\r\n" in chunk:
             link.sendall(b"PONG\r\n")
-        said += chunk
-    return said
+        received += chunk
+    return received
 
 
 def measure_fast(server: Contestant, messages: int) -> float:
@@ -170,13 +170,13 @@ def measure_fast(server: Contestant, messages: int) -> float:
     worth."""
     body = b"x" * PAYLOAD
     size = min(FAST_BATCH, messages)
-    with asking_link(server) as control, open_link(server.port) as link:
+    with requester_link(server) as control, open_link(server.port) as link:
         ask(control, "$JS.API.STREAM.CREATE.FAST", {"name": "FAST", "subjects": ["fast"], "allow_batched": True})
         link.sendall(b"SUB _INBOX.fast.> 1\r\n")
         started = time.perf_counter()
         for batch in range(messages // size):
             head = b"_INBOX.fast.b%d.%d.fail." % (batch, FLOW)
-            said, acked = b"", 0
+            received, acked = b"", 0
             for first in range(1, size + 1, FLOW):
                 last = min(first + FLOW - 1, size)
                 pieces = []
@@ -185,9 +185,9 @@ def measure_fast(server: Contestant, messages: int) -> float:
                     pieces.append(b"PUB fast %b%d.%d.$FI %d\r\n%b\r\n" % (head, number, op, PAYLOAD, body))
                 link.sendall(b"".join(pieces))
                 if first - acked > 2 * FLOW:
-                    said = answers(link, b'"type":"ack"', 1, said)
-                    acked, said = first, said[said.rfind(b'"type":"ack"') + 12 :]
-            answers(link, b'"count"', 1, said)
+                    received = answers(link, b'"type":"ack"', 1, received)
+                    acked, received = first, received[received.rfind(b'"type":"ack"') + 12 :]
+            answers(link, b'"count"', 1, received)
         seconds = time.perf_counter() - started
         found = stored(control, "FAST")
         ask(control, "$JS.API.STREAM.DELETE.FAST", None)
@@ -200,19 +200,19 @@ def measure_atomic(server: Contestant, messages: int) -> float:
     """Messages per second of one publisher, in batches of ATOMIC_BATCH, of which IN_FLIGHT await their ack."""
     body = b"x" * PAYLOAD
     batches = messages // ATOMIC_BATCH
-    with asking_link(server) as control, open_link(server.port) as link:
+    with requester_link(server) as control, open_link(server.port) as link:
         ask(control, "$JS.API.STREAM.CREATE.ATOM", {"name": "ATOM", "subjects": ["atom"], "allow_atomic": True})
         link.sendall(b"SUB _INBOX.atom 1\r\n")
         started = time.perf_counter()
         sent = acked = 0
-        said = b""
+        received = b""
         while acked < batches:
             while sent < batches and sent - acked < IN_FLIGHT:
                 link.sendall(atomic_batch(sent, body))
                 sent += 1
-            said = answers(link, b'"count"', 1, said)
-            acked += said.count(b'"count"')
-            said = said[said.rfind(b'"count"') + 7 :]
+            received = answers(link, b'"count"', 1, received)
+            acked += received.count(b'"count"')
+            received = received[received.rfind(b'"count"') + 7 :]
         seconds = time.perf_counter() - started
         found = stored(control, "ATOM")
         ask(control, "$JS.API.STREAM.DELETE.ATOM", None)

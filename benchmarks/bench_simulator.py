@@ -28,11 +28,11 @@ def run(steps: int, seed: int) -> tuple[int, int, Counter[str]]:
     places = [os.environ.get("PYTHONPATH", ""), str(ROOT / "tests")]
     command = [sys.executable, "-m", "simulator.run", "--steps", str(steps), "--life", str(LIFE), "--seed", str(seed)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "PYTHONHASHSEED": "0"}
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
-    found = DONE.search(said.stdout)
-    if said.returncode or found is None:
-        print(said.stdout[-3000:], flush=True)
-        raise subprocess.CalledProcessError(said.returncode or 1, command)
+    received = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
+    found = DONE.search(received.stdout)
+    if received.returncode or found is None:
+        print(received.stdout[-3000:], flush=True)
+        raise subprocess.CalledProcessError(received.returncode or 1, command)
     checks = Counter({name: int(count) for count, name in (part.split(" ", 1) for part in found[3].split(", "))})
     return int(found[1]), int(found[2]), checks
 

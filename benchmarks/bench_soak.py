@@ -198,7 +198,7 @@ async def pages(ports: Ports, counts: Counts, stop: asyncio.Event) -> None:
 # ── faults ──
 
 
-def say(port: int, data: bytes, *, reset: bool = True, wait: float = 0.05) -> None:
+def send_raw(port: int, data: bytes, *, reset: bool = True, wait: float = 0.05) -> None:
     """Connect, send `data`, and disconnect."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as link:
         if reset:
@@ -208,16 +208,16 @@ def say(port: int, data: bytes, *, reset: bool = True, wait: float = 0.05) -> No
 
 
 def cut_in_a_publish(port: int, ports: Ports, pid: int) -> None:
-    say(port, b'CONNECT {"verbose":false}\r\nSUB core.> 1\r\nPUB core.0 1000\r\nhalf')
+    send_raw(port, b'CONNECT {"verbose":false}\r\nSUB core.> 1\r\nPUB core.0 1000\r\nhalf')
 
 
 def garbage(port: int, ports: Ports, pid: int) -> None:
     for door in (port, ports.http, ports.websocket, ports.iggy, ports.iggy_http):
-        say(door, random.randbytes(3000))
+        send_raw(door, random.randbytes(3000))
 
 
 def slow_reader(port: int, ports: Ports, pid: int) -> None:
-    say(port, b'CONNECT {"verbose":false}\r\nSUB core.> 1\r\n', wait=2.0)
+    send_raw(port, b'CONNECT {"verbose":false}\r\nSUB core.> 1\r\n', wait=2.0)
 
 
 def reload(port: int, ports: Ports, pid: int) -> None:
@@ -238,7 +238,7 @@ def consumers(port: int, ports: Ports, pid: int) -> None:
         body = b'{"stream_name":"SOAK","config":{"name":"c%d","ack_policy":"explicit"}}' % number
         requests += b"PUB $JS.API.CONSUMER.CREATE.SOAK.c%d %d\r\n%b\r\n" % (number, len(body), body)
         requests += b"PUB $JS.API.CONSUMER.DELETE.SOAK.c%d 0\r\n\r\n" % number
-    say(port, b'CONNECT {"verbose":false}\r\n' + requests, reset=False, wait=1.0)
+    send_raw(port, b'CONNECT {"verbose":false}\r\n' + requests, reset=False, wait=1.0)
 
 
 FAULTS: list[Callable[[int, Ports, int], None]] = [cut_in_a_publish, garbage, slow_reader, reload, crowd, consumers]

@@ -103,14 +103,14 @@ class Side:
 
     def watched(self, request: Callable[["Side"], None]) -> dict[str, float]:
         """The bystander's measurements while `request` was made."""
-        self._tell("watch", "watching")
+        self._command("watch", "watching")
         began = time.perf_counter()
         request(self)
         took = time.perf_counter() - began
-        seen: dict[str, float] = json.loads(self._tell("end"))
+        seen: dict[str, float] = json.loads(self._command("end"))
         return {**seen, "took": took}
 
-    def _tell(self, line: str, expected: str = "") -> str:
+    def _command(self, line: str, expected: str = "") -> str:
         """Send a line to the bystander; returns its answer."""
         pipe_in, pipe_out = self._bystander.stdin, self._bystander.stdout
         assert pipe_in is not None and pipe_out is not None
@@ -124,7 +124,7 @@ class Side:
 
     def connect_many(self) -> None:
         """Idle clients with ten subscriptions each."""
-        self._tell(f"hold {self.sizes.connections}", "held")
+        self._command(f"hold {self.sizes.connections}", "held")
 
     def fill_big(self) -> None:
         """A bucket of many keys, the last of which has a special name."""
@@ -167,12 +167,12 @@ class Side:
         """Send `request` on a new connection, and read until one of `endings` appears."""
         with open_as(self.server.port, "bench") as link:
             link.sendall(b"SUB _INBOX.much 1\r\n" + request)
-            said = b""
-            while not any(ending in said for ending in endings):
+            received = b""
+            while not any(ending in received for ending in endings):
                 chunk = link.recv(1 << 20)
                 if not chunk:
                     raise Failure("cut off in the middle of an answer")
-                said = said[-max(map(len, endings)) :] + chunk
+                received = received[-max(map(len, endings)) :] + chunk
 
     def reload(self) -> None:
         """Reload the configuration with one more account; it is done when a user of that account can connect."""
@@ -426,9 +426,9 @@ def main() -> int:
         for row in chosen:
             seen = results[row.name] = measure(row, sides, repetitions)
             if not arguments.json:
-                said = [spell(seen.get(side.name, [])) for side in sides]
+                received = [spell(seen.get(side.name, [])) for side in sides]
                 note = row.only if row.only not in ("", "headwater") else verdict(seen)
-                print(f"{row.name:<32}{said[0]:<44}{said[1]:<44}{note}", flush=True)
+                print(f"{row.name:<32}{received[0]:<44}{received[1]:<44}{note}", flush=True)
     missed = [name for name, seen in results.items() if verdict(seen) == "MISSED"]
     if arguments.json:
         print(json.dumps({"machine": heading, "rows": results, "missed": missed}, indent=1))

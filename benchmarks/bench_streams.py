@@ -107,10 +107,10 @@ def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> 
         chunk = link.recv(1 << 18)
         if not chunk:
             raise Failure("the server closed the publisher's connection")
-        said = rest + chunk
+        received = rest + chunk
         now = time.perf_counter()
-        end = said.rfind(b"}\r\n") + 3  # an acknowledgement is JSON on one line; the rest is incomplete
-        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
+        end = received.rfind(b"}\r\n") + 3  # an acknowledgement is JSON on one line; the rest is incomplete
+        whole, rest = (received[:end], received[end:]) if end > 2 else (b"", received)
         if b"PING\r\n" in whole or rest == b"PING\r\n":
             link.sendall(b"PONG\r\n")
             rest = b"" if rest == b"PING\r\n" else rest
@@ -191,9 +191,9 @@ def publish_more(link: socket.socket, op: bytes) -> list[float]:
     """One publish, and the delay of its ack."""
     start = time.perf_counter()
     link.sendall(op)
-    said = b""
-    while b"}\r\n" not in said:
-        said += link.recv(65536)
+    received = b""
+    while b"}\r\n" not in received:
+        received += link.recv(65536)
     return [time.perf_counter() - start]
 
 

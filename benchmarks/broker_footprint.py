@@ -45,9 +45,9 @@ def greeted(port: int) -> socket.socket:
             if time.monotonic() > end:
                 raise SystemExit(f"nobody listens on {port}") from None
             time.sleep(0.001)
-    said = link.recv(4096)
-    if not said.startswith(b"INFO "):
-        raise SystemExit(f"greeted with {said[:80]!r}")
+    received = link.recv(4096)
+    if not received.startswith(b"INFO "):
+        raise SystemExit(f"greeted with {received[:80]!r}")
     return link
 
 

@@ -110,11 +110,11 @@ def _endings(link: socket.socket) -> Iterable[int]:
         chunk = link.recv(1 << 20)
         if not chunk:
             raise Failure("closed before everything came")
-        said = rest + chunk
-        if b"PING\r\n" in said:
+        received = rest + chunk
+        if b"PING\r\n" in received:
             link.sendall(b"PONG\r\n")
-            said = said.replace(b"PING\r\n", b"")
-        if b"NATS/1.0 4" in said or b"NATS/1.0 5" in said or b"-ERR" in said:
-            raise Failure(f"refused: {said[:300]!r}")
-        rest = said[-2:]  # an ending may be split
-        yield said.count(_ENDING)
+            received = received.replace(b"PING\r\n", b"")
+        if b"NATS/1.0 4" in received or b"NATS/1.0 5" in received or b"-ERR" in received:
+            raise Failure(f"refused: {received[:300]!r}")
+        rest = received[-2:]  # an ending may be split
+        yield received.count(_ENDING)

@@ -71,7 +71,7 @@ async def _fed() -> None:
     await asyncio.to_thread(sys.stdin.readline)
 
 
-def say_ready() -> None:
+def print_ready() -> None:
     """Report to the benchmark that the subscription is established."""
     print("ready", flush=True)
 
@@ -112,7 +112,7 @@ async def _headwater_subscription(client: Any, spec: Spec) -> Any:
         SUBJECT, max_messages=spec.messages, max_pending=spec.messages, max_pending_bytes=1 << 29
     )
     await client.flush()
-    say_ready()
+    print_ready()
     return subscription
 
 
@@ -159,7 +159,7 @@ async def _headwater_coroutine(client: Any, spec: Spec) -> Outcome:
 async def _headwater_flood(client: Any, spec: Spec) -> Outcome:
     subscription = await client.subscribe(SUBJECT, max_pending=HELD)
     await client.flush()
-    say_ready()
+    print_ready()
     before, watch = _peak(), Stopwatch()
     await _fed()
     await client.flush(TIMEOUT)
@@ -221,7 +221,7 @@ async def _nats_py_receive(client: Any, spec: Spec) -> Outcome:
     if spec.case == "flood":
         await client.subscribe(SUBJECT, pending_msgs_limit=HELD)
         await client.flush()
-        say_ready()
+        print_ready()
         before, watch = _peak(), Stopwatch()
         await _fed()
         await client.flush(int(TIMEOUT))
@@ -241,12 +241,12 @@ async def _nats_py_receive(client: Any, spec: Spec) -> Outcome:
     if spec.case == "callback":
         await client.subscribe(SUBJECT, cb=take, **limits)
         await client.flush()
-        say_ready()
+        print_ready()
         await done.wait()
     else:
         subscription = await client.subscribe(SUBJECT, **limits)
         await client.flush()
-        say_ready()
+        print_ready()
         async for message in subscription.messages:
             await take(message)
             if done.is_set():
@@ -275,7 +275,7 @@ async def natsrpy_client(spec: Spec) -> Outcome:
         listening: Any = client.subscribe(SUBJECT)
         async with listening as subscription:
             await client.flush()
-            say_ready()
+            print_ready()
             watch, count = Stopwatch(), 0
             async for _ in subscription:
                 count += 1
@@ -320,7 +320,7 @@ async def responder(spec: Spec) -> Outcome:
     client = await headwater.connect(f"nats://127.0.0.1:{spec.port}", reconnect=False)
     client.deliver_directly(SUBJECT, lambda message: message.respond(message.data))
     await client.flush()
-    say_ready()
+    print_ready()
     await client.wait_closed()
     return Outcome(0, 0.0, 0.0)
 
@@ -343,12 +343,12 @@ def feed(spec: Spec) -> Outcome:
 
 
 def _read_until(link: socket.socket, ending: bytes) -> None:
-    said = b""
-    while not said.endswith(ending):
+    received = b""
+    while not received.endswith(ending):
         chunk = link.recv(65536)
         if not chunk:
-            raise SystemExit(f"the server closed after {said[-200:]!r}")
-        said += chunk
+            raise SystemExit(f"the server closed after {received[-200:]!r}")
+        received += chunk
 
 
 ROLES: dict[str, Callable[[Spec], Awaitable[Outcome]]] = {

@@ -182,9 +182,9 @@ def compile_module(directory: Path, *names: str, timeout: float = 300.0) -> str:
     )
     if built.returncode == 0:
         return ""
-    said = built.stderr.strip().splitlines() or [str(built.returncode)]
-    telling = (line for line in said if "error:" in line or "cannot find" in line)
-    return next(telling, said[-1])
+    received = built.stderr.strip().splitlines() or [str(built.returncode)]
+    errors = (line for line in received if "error:" in line or "cannot find" in line)
+    return next(errors, received[-1])
 
 
 def build_relay(directory: Path) -> str:

@@ -109,21 +109,21 @@ def listeners(server: Contestant, count: int, messages: int) -> Cost:
             for _ in range(rounds):
                 publisher.sendall(b"PUB grow.a %d\r\n%b\r\n" % (len(PAYLOAD), PAYLOAD))
                 for link in links:
-                    hear(link, expected)
+                    receive(link, expected)
 
         return Cost(cheapest(server, rounds * count, work), taken.bytes, taken.made)
 
 
-def hear(link: socket.socket, expected: bytes) -> None:
+def receive(link: socket.socket, expected: bytes) -> None:
     """The next message must be these bytes; a PING before it is answered."""
-    said = b""
-    while len(said) < len(expected):
+    received = b""
+    while len(received) < len(expected):
         chunk = link.recv(PIECE)
         if not chunk:
-            raise Failure(f"closed after {said!r}")
-        said += chunk
-        if b"PING\r\n" in said:
+            raise Failure(f"closed after {received!r}")
+        received += chunk
+        if b"PING\r\n" in received:
             link.sendall(b"PONG\r\n")
-            said = said.replace(b"PING\r\n", b"")
-    if said != expected:
-        raise Failure(f"{said[:200]!r} came where {expected[:80]!r} was to come")
+            received = received.replace(b"PING\r\n", b"")
+    if received != expected:
+        raise Failure(f"{received[:200]!r} came where {expected[:80]!r} was to come")

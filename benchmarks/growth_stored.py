@@ -28,17 +28,17 @@ def make(control: socket.socket, requests: Iterable[tuple[str, object]]) -> None
     while batch := list(islice(waiting, TOGETHER)):
         bodies = [(subject, json.dumps(document).encode()) for subject, document in batch]
         control.sendall(b"".join(b"PUB %b _INBOX.ask %d\r\n%b\r\n" % (s.encode(), len(b), b) for s, b in bodies))
-        said = b""
-        while said.count(b"MSG _INBOX.ask ") < len(batch) or not said.endswith(b"}\r\n"):
+        received = b""
+        while received.count(b"MSG _INBOX.ask ") < len(batch) or not received.endswith(b"}\r\n"):
             chunk = control.recv(PIECE)
             if b"PING\r\n" in chunk:
                 control.sendall(b"PONG\r\n")
                 chunk = chunk.replace(b"PING\r\n", b"")
-            if not chunk and not said:
+            if not chunk and not received:
                 raise Failure("closed instead of an answer")
-            said += chunk
-        if b'"error"' in said:
-            raise Failure(f"a request was refused: {said[said.index(b'error') :][:200]!r}")
+            received += chunk
+        if b'"error"' in received:
+            raise Failure(f"a request was refused: {received[received.index(b'error') :][:200]!r}")
 
 
 def publishes(subject: Callable[[int], bytes], numbers: Sequence[int]) -> list[bytes]:
@@ -87,22 +87,22 @@ def get_all(server: Contestant, subjects: list[bytes]) -> None:
         link.settimeout(WAIT)
         link.sendall(b"SUB _INBOX.got 1\r\n")
         requests = iter(b"PUB %b _INBOX.got 0\r\n\r\n" % subject for subject in subjects)
-        asked = answered = 0
+        requested = answered = 0
         rest = b""
         while True:
-            some = list(islice(requests, TOGETHER - (asked - answered)))
-            asked += len(some)
-            if asked == answered:
+            some = list(islice(requests, TOGETHER - (requested - answered)))
+            requested += len(some)
+            if requested == answered:
                 return
             link.sendall(b"".join(some))
-            said = rest + link.recv(PIECE)
-            if b"PING\r\n" in said:
+            received = rest + link.recv(PIECE)
+            if b"PING\r\n" in received:
                 link.sendall(b"PONG\r\n")
-                said = said.replace(b"PING\r\n", b"")
-            if b"NATS/1.0 4" in said or b"NATS/1.0 5" in said:
-                raise Failure(f"a get was refused: {said[:300]!r}")
-            answered += said.count(b"x\r\n")  # the payload's end; no line of the answer ends so
-            rest = said[-2:]
+                received = received.replace(b"PING\r\n", b"")
+            if b"NATS/1.0 4" in received or b"NATS/1.0 5" in received:
+                raise Failure(f"a get was refused: {received[:300]!r}")
+            answered += received.count(b"x\r\n")  # the payload's end; no line of the answer ends so
+            rest = received[-2:]
 
 
 def streams(server: Contestant, count: int, messages: int) -> Cost:

@@ -20,7 +20,7 @@ import threading
 from dataclasses import asdict
 
 import cython
-from client_load import PAYLOAD, SUBJECT, Outcome, Stopwatch, say_ready
+from client_load import PAYLOAD, SUBJECT, Outcome, Stopwatch, print_ready
 from cython.cimports.libnats import (
     NATS_OK,
     Connection,
@@ -153,7 +153,7 @@ def _stand(subscription: Subscription) -> None:
     """Wait until the server has a subscription without pending limits."""
     check(natsSubscription_SetPendingLimits(subscription, -1, -1), b"limits")
     flush()
-    say_ready()
+    print_ready()
 
 
 @cython.cfunc

@@ -77,13 +77,13 @@ def open_link(port: int, *, tls: bool = False) -> socket.socket:
 
 
 def read_until(link: socket.socket, ending: bytes) -> bytes:
-    said = b""
-    while not said.endswith(ending):
+    received = b""
+    while not received.endswith(ending):
         chunk = link.recv(65536)
         if not chunk:
-            raise Failure(f"closed after {said[-200:]!r}")
-        said += chunk
-    return said
+            raise Failure(f"closed after {received[-200:]!r}")
+        received += chunk
+    return received
 
 
 def subject_of(spec: Spec, publisher: int, number: int) -> bytes:
@@ -148,16 +148,16 @@ class Publisher:
 
     def read(self) -> None:
         try:
-            said = self.link.recv(4096)
+            received = self.link.recv(4096)
         except FULL:
             return
-        if not said:
+        if not received:
             raise Failure("the server closed a publisher's connection")
-        if b"PING\r\n" in said:
+        if b"PING\r\n" in received:
             self._pong_owed = True  # not now: an op may be half written
-        elif said != b"PONG\r\n":
-            raise Failure(f"a publisher was told {said[:200]!r}")
-        self.done = self.done or b"PONG\r\n" in said
+        elif received != b"PONG\r\n":
+            raise Failure(f"a publisher was told {received[:200]!r}")
+        self.done = self.done or b"PONG\r\n" in received
 
 
 class Subscriber:
@@ -197,12 +197,12 @@ class Subscriber:
 
     def _take_out_ping(self, size: int) -> int:
         """Answer a PING of the server, and check the remaining bytes. Returns their number."""
-        said = bytes(self._buffer[:size])
-        while any(said.endswith(b"PING\r\n"[:part]) for part in range(1, 6)) and b"PING\r\n" not in said:
-            said += self.link.recv(1)
-        rest = said.replace(b"PING\r\n", b"", 1)
+        received = bytes(self._buffer[:size])
+        while any(received.endswith(b"PING\r\n"[:part]) for part in range(1, 6)) and b"PING\r\n" not in received:
+            received += self.link.recv(1)
+        rest = received.replace(b"PING\r\n", b"", 1)
         if self._expected[self._offset : self._offset + len(rest)] != rest:
-            raise Failure(f"a subscriber got wrong bytes: {said[:200]!r}")
+            raise Failure(f"a subscriber got wrong bytes: {received[:200]!r}")
         self.link.send(b"PONG\r\n")
         return len(rest)
 
@@ -288,17 +288,17 @@ def run_request_reply(spec: Spec) -> Outcome:
 
 def receive_exactly(link: socket.socket, expected: bytes) -> None:
     """The next bytes must be `expected`. A PING of the server before or after them is answered."""
-    said = b""
-    while len(said) < len(expected) or len(said) - len(expected) in range(1, 6):
+    received = b""
+    while len(received) < len(expected) or len(received) - len(expected) in range(1, 6):
         chunk = link.recv(65536)
         if not chunk:
-            raise Failure(f"closed after {said[:200]!r}")
-        said += chunk
-        if b"PING\r\n" in said:
+            raise Failure(f"closed after {received[:200]!r}")
+        received += chunk
+        if b"PING\r\n" in received:
             link.sendall(b"PONG\r\n")
-            said = said.replace(b"PING\r\n", b"", 1)
-    if said != expected:
-        raise Failure(f"expected {expected[:80]!r}, got {said[:200]!r}")
+            received = received.replace(b"PING\r\n", b"", 1)
+    if received != expected:
+        raise Failure(f"expected {expected[:80]!r}, got {received[:200]!r}")
 
 
 def main() -> int:

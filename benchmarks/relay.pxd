@@ -26,7 +26,7 @@ cdef Knowns known(const char *subject, Py_ssize_t size) except NULL
 cdef bint covers(Interests interest, const char *subject, Py_ssize_t size)
 cdef int deliver(Knowns found, const char *verb, Py_ssize_t verb_size, const char *subject, Py_ssize_t size, const char *tail, Py_ssize_t tail_size) except -1
 cdef char *room(int descriptor, Py_ssize_t size) except NULL
-cdef int say(int descriptor, const char *text, Py_ssize_t size) except -1
+cdef int write_text(int descriptor, const char *text, Py_ssize_t size) except -1
 cdef int flush(int descriptor) except -1
 cdef int read_from(int descriptor) except -1
 cdef int drop(int descriptor) except -1

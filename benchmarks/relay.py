@@ -154,7 +154,7 @@ def control(descriptor: cython.int, line: cython.p_const_char, size: cython.Py_s
     """CONNECT, PING, PONG, and SUB without a queue group."""
     global interested, generation
     if line[0] == ord("P") and line[1] == ord("I"):
-        say(descriptor, b"PONG\r\n", 6)
+        write_text(descriptor, b"PONG\r\n", 6)
     elif line[0] == ord("S"):
         words: list[bytes] = line[:size].split()
         if interested == MOST_INTERESTS:
@@ -243,7 +243,7 @@ def deliver(
     return 0
 
 
-def say(descriptor: cython.int, text: cython.p_const_char, size: cython.Py_ssize_t) -> cython.int:
+def write_text(descriptor: cython.int, text: cython.p_const_char, size: cython.Py_ssize_t) -> cython.int:
     memcpy(room(descriptor, size), text, size)
     return 0
 

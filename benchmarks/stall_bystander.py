@@ -24,13 +24,13 @@ def ping(link: socket.socket) -> float:
     """Seconds until the PONG."""
     began = time.perf_counter()
     link.sendall(b"PING\r\n")
-    said = b""
-    while b"PONG\r\n" not in said:
+    received = b""
+    while b"PONG\r\n" not in received:
         chunk = link.recv(65536)
         if not chunk:
             raise SystemExit("the bystander was cut off")
-        said += chunk
-    if b"PING\r\n" in said:
+        received += chunk
+    if b"PING\r\n" in received:
         link.sendall(b"PONG\r\n")
     return time.perf_counter() - began
 

@@ -25,19 +25,19 @@ def ask(link: socket.socket, subject: str, document: object) -> dict[str, object
     error."""
     body = json.dumps(document).encode() if document is not None else b""
     link.sendall(b"PUB %b _INBOX.ask %d\r\n%b\r\n" % (subject.encode(), len(body), body))
-    said = bytearray()
-    while (head := said.find(b"\r\n")) < 0 or len(said) < head + 4 + int(said[:head].split()[-1]):
+    received = bytearray()
+    while (head := received.find(b"\r\n")) < 0 or len(received) < head + 4 + int(received[:head].split()[-1]):
         chunk = link.recv(65536)
         if not chunk:
             raise Failure(f"closed instead of an answer to {subject}")
-        said += chunk
-        if said.startswith(b"PING\r\n"):
+        received += chunk
+        if received.startswith(b"PING\r\n"):
             link.sendall(b"PONG\r\n")
-            del said[:6]
-    end = head + 2 + int(said[:head].split()[-1])
-    if b"PING\r\n" in said[end:]:
+            del received[:6]
+    end = head + 2 + int(received[:head].split()[-1])
+    if b"PING\r\n" in received[end:]:
         link.sendall(b"PONG\r\n")
-    answer: dict[str, object] = json.loads(said[head + 2 : end])
+    answer: dict[str, object] = json.loads(received[head + 2 : end])
     if "error" in answer:
         raise Failure(f"{subject}: {answer['error']}")
     return answer
@@ -62,9 +62,9 @@ def store(link: socket.socket, publishes: Iterable[bytes], window: int = WINDOW)
             return
         unacknowledged += len(pieces)
         link.sendall(b"".join(pieces))
-        said = rest + link.recv(1 << 18)
-        end = said.rfind(b"}\r\n") + 3
-        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
+        received = rest + link.recv(1 << 18)
+        end = received.rfind(b"}\r\n") + 3
+        whole, rest = (received[:end], received[end:]) if end > 2 else (b"", received)
         if b"PING\r\n" in whole:
             link.sendall(b"PONG\r\n")
         if b'"error"' in whole or b"duplicate" in whole:
@@ -80,15 +80,15 @@ def read_all(
     link.sendall(b"SUB _INBOX.replay 2\r\n")
     wanted = re.compile(rb" (\$JS\.ACK\.FULL\.R\.1\.(\d+)\.\S+)")
     request = json.dumps({"batch": BATCH, "expires": 30_000_000_000}).encode()
-    seen = asked = 0
+    seen = requested = 0
     rest = b""
     while seen < messages:
-        if pull and asked - seen < BATCH and asked < messages:
+        if pull and requested - seen < BATCH and requested < messages:
             link.sendall(b"PUB $JS.API.CONSUMER.MSG.NEXT.FULL.R _INBOX.replay %d\r\n%b\r\n" % (len(request), request))
-            asked += BATCH
-        said = rest + link.recv(1 << 20)
-        end = said.rfind(b"x\r\n") + 3  # payloads consist of x, so this can only be the end of a message
-        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
+            requested += BATCH
+        received = rest + link.recv(1 << 20)
+        end = received.rfind(b"x\r\n") + 3  # payloads consist of x, so this can only be the end of a message
+        whole, rest = (received[:end], received[end:]) if end > 2 else (b"", received)
         found = wanted.findall(whole)
         if found and (int(found[0][1]), int(found[-1][1])) != (1 + step * seen, 1 + step * (seen + len(found) - 1)):
             raise Failure(f"sequences {int(found[0][1])} to {int(found[-1][1])} after {seen} messages")

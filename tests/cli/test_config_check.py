@@ -15,10 +15,10 @@ def test_a_good_file_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path = tmp_path / "good.conf"
     path.write_text("port: 4222")
     assert main(["check", str(path)]) == 0
-    said = capsys.readouterr().err
-    assert said.startswith(f"headwater: configuration file {path} is valid (sha256:")
+    output = capsys.readouterr().err
+    assert output.startswith(f"headwater: configuration file {path} is valid (sha256:")
     assert serve(["-t", "-c", str(path)]) == 0
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == output
 
 
 def test_a_bad_file_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -180,12 +180,12 @@ def test_every_event_comes_out_once_whatever_was_killed_when(tmp_path: Path) -> 
         killed = kill_at_random_moments(demo, rng)
         finish(demo)
         logs = "\n".join(demo.log(role) for role in ROLES)
-    told = f"seed {SEED}, killed {killed}\n{logs}"
+    reported = f"seed {SEED}, killed {killed}\n{logs}"
     bronze = pq.read_table(tmp_path / "tables" / "bronze", columns=["seq"]).column("seq").to_pylist()
     silver = pq.read_table(tmp_path / "tables" / "silver", columns=["source", "id"])
     found = list(zip(silver.column("source").to_pylist(), silver.column("id").to_pylist(), strict=True))
-    assert sorted(bronze) == list(range(1, len(expected) + 1)), told
-    assert len(found) == len(expected), told
-    assert set(found) == expected, told
+    assert sorted(bronze) == list(range(1, len(expected) + 1)), reported
+    assert len(found) == len(expected), reported
+    assert set(found) == expected, reported
     rejected = tmp_path / "tables" / "rejects"
-    assert not rejected.exists() or pq.read_table(rejected).num_rows == 0, told
+    assert not rejected.exists() or pq.read_table(rejected).num_rows == 0, reported

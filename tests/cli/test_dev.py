@@ -55,12 +55,16 @@ def test_three_nodes_are_one_server_until_ctrl_c(protocol: str) -> None:
 
         async def exchange() -> None:
             urls = [node[2] for node in nodes if node]
-            async with asyncio.timeout(20), await nats.connect(urls[0]) as asker, await nats.connect(urls[2]) as there:
+            async with (
+                asyncio.timeout(20),
+                await nats.connect(urls[0]) as requester,
+                await nats.connect(urls[2]) as there,
+            ):
                 await there.subscribe("ask", cb=answer)
                 await flushed(there)
                 while True:
                     try:
-                        assert (await asker.request("ask", timeout=10)).data == b"answer"
+                        assert (await requester.request("ask", timeout=10)).data == b"answer"
                         break
                     except NoRespondersError:
                         await asyncio.sleep(0.005)  # the interest is on its way

@@ -10,9 +10,9 @@ from support.command_line import run
 @pytest.mark.parametrize("what", ["pub", "pubsub", "request"])
 def test_each_bench_prints_its_figures(capsys: pytest.CaptureFixture[str], server_url: str, what: str) -> None:
     subject = f"bench.{secrets.token_hex(4)}"
-    said = json.loads(run(capsys, server_url, "bench", what, subject, "--msgs", "200", "--size", "16", "--json"))
-    assert said["messages"] == 200
-    assert said["messages_per_second"] > 0
+    output = json.loads(run(capsys, server_url, "bench", what, subject, "--msgs", "200", "--size", "16", "--json"))
+    assert output["messages"] == 200
+    assert output["messages_per_second"] > 0
 
 
 def test_the_stream_bench_stores_every_message(capsys: pytest.CaptureFixture[str], server_url: str) -> None:

@@ -20,8 +20,8 @@ def waiting(url: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        said = process.stderr.readline()
-        assert said.startswith(("Subscribing", "Listening")), said
+        output = process.stderr.readline()
+        assert output.startswith(("Subscribing", "Listening")), output
         yield process
     finally:
         process.kill()

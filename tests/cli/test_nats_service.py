@@ -47,9 +47,9 @@ def test_services_are_found_and_say_what_they_have_done(
     assert service in run(capsys, server_url, "service", "ls")
     assert run(capsys, server_url, "request", f"{service}.echo", "hello", "--raw") == "hello\n"
     one = listed[0]["id"]
-    told = run(capsys, server_url, "micro", "info", service, one)
-    assert f"Service: {service} ({one})" in told
-    assert f"echo: {service}.echo in group q" in told
+    reported = run(capsys, server_url, "micro", "info", service, one)
+    assert f"Service: {service} ({one})" in reported
+    assert f"echo: {service}.echo in group q" in reported
     stats = json.loads(run(capsys, server_url, "service", "stats", service, "-j"))
     assert sum(each["endpoints"][0]["num_requests"] for each in stats) == 1
     assert "Service Statistics" in run(capsys, server_url, "service", "stats", service)

@@ -21,7 +21,7 @@ def test_a_trace_shows_who_gets_a_message_and_nobody_gets_it(
 ) -> None:
     with serve(kind, tmp_path, CONFIG % (tmp_path / "js")) as server, dial(server.port, name="shop") as link:
         url = f"nats://127.0.0.1:{server.port}"
-        link.say(b"SUB orders.* 1\r\n")
+        link.send(b"SUB orders.* 1\r\n")
         link.settle()
         run(capsys, url, "stream", "add", "ORDERS", "--subjects=orders.eu")
         first, *rest = run(capsys, url, "trace", "orders.eu", "42").splitlines()
@@ -30,8 +30,8 @@ def test_a_trace_shows_who_gets_a_message_and_nobody_gets_it(
         assert [line.split(" (")[0] for line in rest if line.startswith("<--")] == ["<-- client shop"]
         assert "--| JetStream: stream ORDERS, subject orders.eu" in rest
         assert b"MSG orders.eu" not in link.settle()
-        said = json.loads(run(capsys, url, "--json", "trace", "orders.eu", "42", "--deliver"))
-        assert (said["missing"], [report["server"] for report in said["reports"]]) == ([], ["one"])
+        output = json.loads(run(capsys, url, "--json", "trace", "orders.eu", "42", "--deliver"))
+        assert (output["missing"], [report["server"] for report in output["reports"]]) == ([], ["one"])
         assert b"orders.eu" in link.settle()
-        nobody = run(capsys, url, "trace", "nobody.there").splitlines()
-        assert len(nobody) == 1
+        unserved = run(capsys, url, "trace", "nobody.there").splitlines()
+        assert len(unserved) == 1

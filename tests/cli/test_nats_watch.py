@@ -44,11 +44,11 @@ def test_events_are_printed_as_they_happen(capsys: pytest.CaptureFixture[str], t
                 assert process.stderr.readline().startswith("Listening for events on ")
             dial(server.port, user="a", **{"pass": "a", "name": "guest"}).close()
             run(capsys, url, "stream", "add", "EVENTS", "--subjects=events.>", "--user=a", "--password=a")
-            said, errors = comes.communicate(timeout=60)
-            event = json.loads(said)
+            output, errors = comes.communicate(timeout=60)
+            event = json.loads(output)
             assert (event["kind"], event["event"]["client"]["acc"]) == ("client_connect", "A"), errors
-            said, errors = streams.communicate(timeout=60)
-            assert "[stream_action] stream EVENTS, action create" in said, errors
+            output, errors = streams.communicate(timeout=60)
+            assert "[stream_action] stream EVENTS, action create" in output, errors
         assert comes.returncode == streams.returncode == 0
 
 

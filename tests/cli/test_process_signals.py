@@ -62,12 +62,12 @@ def test_nobody_to_tell_is_a_problem(tmp_path: Path) -> None:
 def test_the_signal_arrives_by_number_and_by_pid_file(tmp_path: Path) -> None:
     for by_file in (False, True):
         child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
-        who = str(child.pid)
+        target = str(child.pid)
         if by_file:
-            (tmp_path / "pid").write_text(f"{who}\n")
-            who = str(tmp_path / "pid")
+            (tmp_path / "pid").write_text(f"{target}\n")
+            target = str(tmp_path / "pid")
         try:
-            send(f"stop={who}")
+            send(f"stop={target}")
             assert child.wait(10) == -signal.SIGKILL
         finally:
             child.kill()

@@ -69,11 +69,11 @@ class Run:
                 except urllib.error.HTTPError as error:
                     self.shown[path + query] = error.read().decode()
 
-    def converse(self, *said: bytes, **options: object) -> None:
+    def converse(self, *sent: bytes, **options: object) -> None:
         """A client that connects with these options, says something, and hears the answers out."""
         with RawLink(self.port) as link:
-            link.say(connect_op(**options) + b"".join(said) + b"PING\r\nBOGUS\r\n")
-            self.shown[f"client {options}"[:40]] = link.hear_end().decode("utf-8", "replace")
+            link.send(connect_op(**options) + b"".join(sent) + b"PING\r\nBOGUS\r\n")
+            self.shown[f"client {options}"[:40]] = link.receive_end().decode("utf-8", "replace")
 
 
 @contextmanager
@@ -114,18 +114,18 @@ def test_passwords_are_nowhere(tmp_path: Path) -> None:
         run.converse(**{**good, "pass": SECRETS["wrong"]})
         run.converse(auth_token=SECRETS["wrong"], jwt=SECRETS["wrong"], sig=SECRETS["wrong"])
         with RawLink(run.port) as link:
-            link.say(b'CONNECT {"user":"ann","pass":"%b"' % SECRETS["wrong"].encode())
-            link.say(b"\r\n")
-            run.shown["broken json"] = link.hear_end().decode()
+            link.send(b'CONNECT {"user":"ann","pass":"%b"' % SECRETS["wrong"].encode())
+            link.send(b"\r\n")
+            run.shown["broken json"] = link.receive_end().decode()
         with RawLink(run.port) as link:
-            link.say(connect_op(user="sys", **{"pass": SECRETS["system"]}) + b"SUB in.* 1\r\n")
+            link.send(connect_op(user="sys", **{"pass": SECRETS["system"]}) + b"SUB in.* 1\r\n")
             link.settle()
             for subject in SYSTEM:
-                link.say(b"PUB $SYS.REQ.%b in.1 31\r\n" % subject.encode() + b'{"auth":true,"state":2,"x":111}\r\n')
+                link.send(b"PUB $SYS.REQ.%b in.1 31\r\n" % subject.encode() + b'{"auth":true,"state":2,"x":111}\r\n')
                 run.shown[subject] = link.settle().decode()
             with RawLink(run.port) as inside:
-                inside.say(connect_op(**good))
-                inside.hear_until(b"+OK\r\n")
+                inside.send(connect_op(**good))
+                inside.receive_until(b"+OK\r\n")
                 run.look_at_everything()
     assert "ann" in run.shown["/connz?auth=1&subs=detail&state=all"], "it is there that users are shown"
     assert "<<- [CONNECT" in run.shown["log"], "ops are traced"
@@ -138,7 +138,7 @@ def test_tokens_are_nowhere(tmp_path: Path) -> None:
         run.converse(auth_token=SECRETS["wrong"])
         run.converse(**{"user": SECRETS["wrong"] + "-as-user", "pass": SECRETS["token"]})
         with RawLink(run.port) as inside:
-            inside.say(connect_op(auth_token=SECRETS["token"]))
+            inside.send(connect_op(auth_token=SECRETS["token"]))
             inside.settle()
             run.look_at_everything()
     assert leaks(run, [SECRETS["token"]]) == []
@@ -153,7 +153,7 @@ def test_jwts_and_signatures_are_nowhere(tmp_path: Path) -> None:
         RawLink(run.port) as link,
     ):
         signature = user.sign(read_info(link.greeting)["nonce"])
-        link.say(connect_op(jwt=jwt, sig=signature))
+        link.send(connect_op(jwt=jwt, sig=signature))
         assert link.settle() == b""
         run.converse(jwt=jwt, sig="sesame-wrong")
         run.converse(jwt=jwt[:-8] + "sesameXX", sig=signature)

@@ -75,11 +75,11 @@ def test_sigint_while_it_starts_ends_it_with_status_0_and_no_traceback(imported:
         try:
             lines_until(process, f" {imported}")
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=20)
+            _, output = process.communicate(timeout=20)
         finally:
             process.kill()
     assert process.returncode == 0
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 def test_sigint_that_was_blocked_until_it_listens_for_it_ends_it_without_a_word() -> None:
@@ -91,28 +91,28 @@ def test_sigint_that_was_blocked_until_it_listens_for_it_ends_it_without_a_word(
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=blocks) as process:
         try:
             process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=20)
+            output = process.communicate(timeout=20)
         finally:
             process.kill()
-    assert (process.returncode, *said) == (0, b"", b"")
+    assert (process.returncode, *output) == (0, b"", b"")
 
 
 def test_the_log_names_the_store_directory_as_nats_server_does(tmp_path: Path) -> None:
     with started("-p", "-1", "-js", "-sd", str(tmp_path)) as process:
         lines = lines_until(process, "Server is ready")
-    said = [line.partition("[INF] ")[2] for line in lines]
-    at = said.index("Starting JetStream")
-    assert said[at + 1] == f'  Store Directory: "{tmp_path}"'
+    output = [line.partition("[INF] ")[2] for line in lines]
+    at = output.index("Starting JetStream")
+    assert output[at + 1] == f'  Store Directory: "{tmp_path}"'
 
 
 def test_a_port_in_use_is_fatal_with_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with started("-p", str(port)) as process:
-            _, said = process.communicate(timeout=20)
+            _, output = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in said
-    assert "address already in use" in said
+    assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in output
+    assert "address already in use" in output
 
 
 def test_a_configuration_file_is_read_and_flags_win_over_it(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_what_cannot_start_says_why(
     monkeypatch.chdir(tmp_path)
     Path("bad.conf").write_text("port: 4222\nfoo: 1")
     with started(*flags) as process:
-        _, said = process.communicate(timeout=20)
-    assert reason in said
+        _, output = process.communicate(timeout=20)
+    assert reason in output
     assert process.returncode == status
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 def test_it_leaves_its_pid_and_its_ports_and_takes_the_ports_away(tmp_path: Path) -> None:
@@ -181,14 +181,14 @@ def test_two_of_them_make_a_cluster_by_flags_and_by_file(tmp_path: Path) -> None
         path.write_text(f"port: -1\ncluster {{ name: hw, listen: '127.0.0.1:-1', routes: ['nats://{route}'] }}")
         with started("-c", str(path)) as second, dial(port) as publisher:
             with dial(wait_until_ready(second)) as subscriber:
-                subscriber.say(b"SUB a 1\r\n")
+                subscriber.send(b"SUB a 1\r\n")
                 subscriber.settle()
-                said = b""
-                while not said:  # until the route stands and the interest has crossed it
-                    publisher.say(b"PUB a 2\r\nok\r\n")
+                output = b""
+                while not output:  # until the route stands and the interest has crossed it
+                    publisher.send(b"PUB a 2\r\nok\r\n")
                     publisher.settle()
-                    said = subscriber.settle()
-                assert said.startswith(b"MSG a 1 2\r\nok\r\n")
+                    output = subscriber.settle()
+                assert output.startswith(b"MSG a 1 2\r\nok\r\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not headwater.__compiled__, reason="see net/exit_order.py")
@@ -255,8 +255,8 @@ def test_a_lame_duck_tells_its_clients_and_takes_no_new_ones(tmp_path: Path) -> 
         assert process.wait(20) == 0
 
 
-@pytest.mark.parametrize(("flag", "said"), [("-v", "nats-server: v2.15.1"), ("--version", "nats-server: v2.15.1")])
-def test_it_says_its_version_on_stdout(flag: str, said: str) -> None:
+@pytest.mark.parametrize(("flag", "output"), [("-v", "nats-server: v2.15.1"), ("--version", "nats-server: v2.15.1")])
+def test_it_says_its_version_on_stdout(flag: str, output: str) -> None:
     command = [sys.executable, "-m", "headwater", "serve", flag]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert answer.stdout.startswith(said)
+    assert answer.stdout.startswith(output)

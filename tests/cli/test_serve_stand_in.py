@@ -72,8 +72,8 @@ def test_as_the_older_suite_of_nats_py_does_it(path: str, ports: tuple[int, int]
             time.sleep(0.02)
         assert asyncio.run(greet(f"nats://derek:foobar@127.0.0.1:{port}")) == b"hello"
         with RawLink(port) as stranger:
-            stranger.say(b'CONNECT {"user":"derek","pass":"wrong"}\r\n')
-            assert stranger.hear_end() == b"-ERR 'Authorization Violation'\r\n"
+            stranger.send(b'CONNECT {"user":"derek","pass":"wrong"}\r\n')
+            assert stranger.receive_end() == b"-ERR 'Authorization Violation'\r\n"
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=10)
@@ -144,17 +144,17 @@ def test_what_must_fail_fails_with_the_same_words(
     (tmp_path / "bad.conf").write_text("port: -1\nfoo: 1\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         process = start(path, *(flag.replace("TAKEN", str(taken.getsockname()[1])) for flag in flags))
-        _, said = process.communicate(timeout=20)
+        _, output = process.communicate(timeout=20)
     assert process.returncode in (1, 2)
-    assert reason in said.lower() if reason.islower() else reason in said
+    assert reason in output.lower() if reason.islower() else reason in output
 
 
 def test_a_store_directory_that_is_a_file_is_told_in_the_words_that_scripts_look_for(path: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with start(path, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", str(tmp_path / "file")) as server:
-        _, said = server.communicate(timeout=READY_SECONDS)
+        _, output = server.communicate(timeout=READY_SECONDS)
     assert server.returncode == 1
-    assert "[FTL] Can't start JetStream: storage directory is not a directory" in said
+    assert "[FTL] Can't start JetStream: storage directory is not a directory" in output
 
 
 def test_a_configuration_that_cannot_be_parsed_is_told_in_the_words_that_scripts_look_for(
@@ -163,9 +163,9 @@ def test_a_configuration_that_cannot_be_parsed_is_told_in_the_words_that_scripts
     for text in ("port: [1", "a {", 'port: "x', "= 3"):
         (tmp_path / "bad.conf").write_text(text)
         with start(path, "-c", str(tmp_path / "bad.conf")) as server:
-            _, said = server.communicate(timeout=READY_SECONDS)
+            _, output = server.communicate(timeout=READY_SECONDS)
         assert server.returncode == 1
-        assert "Parse error on line " in said
+        assert "Parse error on line " in output
 
 
 @pytest.mark.parametrize(
@@ -186,6 +186,6 @@ def test_a_configuration_that_cannot_work_is_refused_with_the_texts_that_scripts
 ) -> None:
     (tmp_path / "bad.conf").write_text(f"{text}\n")
     with start(path, "-a", "127.0.0.1", "-p", "-1", "-c", str(tmp_path / "bad.conf")) as server:
-        _, said = server.communicate(timeout=READY_SECONDS)
+        _, output = server.communicate(timeout=READY_SECONDS)
     assert server.returncode == 1
-    assert reason in said
+    assert reason in output

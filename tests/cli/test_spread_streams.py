@@ -17,7 +17,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError
-from support.worker_processes import children, one_client_at_each, ready, started, until_said
+from support.worker_processes import children, one_client_at_each, ready, started, until_printed
 
 from headwater import Broker
 from headwater.errors import EnvironmentProblem
@@ -42,8 +42,8 @@ async def kept(stream: JetStreamContext, subject: str) -> int:
         await asyncio.sleep(0.005)
 
 
-def monitor_of(said: list[str]) -> int:
-    (line,) = [line for line in said if "http monitor on" in line]
+def monitor_of(lines: list[str]) -> int:
+    (line,) = [line for line in lines if "http monitor on" in line]
     return int(line.rpartition(":")[2])
 
 
@@ -71,9 +71,9 @@ def test_a_worker_that_dies_takes_nothing_acknowledged_along_and_the_others_go_o
         async with await nats.connect(f"nats://127.0.0.1:{port}") as client:
             stream = client.jetstream(timeout=PATIENCE)
             assert await kept(stream, at_one) == 3
-            for asking in (stream.streams_info(), stream.account_info(), stream.add_stream(name="new")):
+            for call in (stream.streams_info(), stream.account_info(), stream.add_stream(name="new")):
                 with pytest.raises(APIError) as away:
-                    await asking
+                    await call
                 assert away.value.description == "JetStream system temporarily unavailable: worker 2 did not answer"
             with pytest.raises(APIError):
                 await stream.stream_info(at_two)
@@ -88,8 +88,8 @@ def test_a_worker_that_dies_takes_nothing_acknowledged_along_and_the_others_go_o
                 assert found == {at_one: 3, at_two: 2}
 
     with started(*SPREAD, "-m", "-1", "-sd", str(tmp_path)) as process:
-        port, said = ready(process)
-        monitor = monitor_of(said)
+        port, lines = ready(process)
+        monitor = monitor_of(lines)
         asyncio.run(asyncio.wait_for(fill(port), 60))
         status, document = page(monitor, "/jsz?streams=1")
         found = json.loads(document)
@@ -108,7 +108,7 @@ def test_a_worker_that_dies_takes_nothing_acknowledged_along_and_the_others_go_o
         for path in ("/jsz", "/connz", "/metrics"):
             assert page(monitor, path) == (503, "worker 2 did not answer")
         os.kill(process.pid, signal.SIGCONT)
-        until_said(process, "worker 2 is replaced\n")
+        until_printed(process, "worker 2 is replaced\n")
         asyncio.run(asyncio.wait_for(read(port), 60))
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
@@ -197,17 +197,17 @@ def test_the_store_of_one_broker_is_refused_and_spread_by_a_command(tmp_path: Pa
 
     def run(*flags: str) -> tuple[int, str]:
         with started("-sd", store, *flags) as process:
-            _, said = process.communicate(timeout=60)
-            return process.returncode, said
+            _, lines = process.communicate(timeout=60)
+            return process.returncode, lines
 
     def spread(workers: int) -> str:
         command = [sys.executable, "-m", "headwater", "store", "spread", store, "--workers", str(workers)]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
     asyncio.run(asyncio.wait_for(fill(), 60))
-    status, said = run(*SPREAD)
+    status, lines = run(*SPREAD)
     assert status == 1
-    assert f"holds streams of one broker, which 2 workers cannot serve (`headwater store spread {store} --work" in said
+    assert f"holds streams of one broker, which 2 workers cannot serve (`headwater store spread {store} --work" in lines
     assert spread(2) == f"{store} is for 2 workers now; 2 streams were moved\n"
     with started(*SPREAD, "-sd", store) as process:
         port, _ = ready(process)
@@ -220,6 +220,6 @@ def test_the_store_of_one_broker_is_refused_and_spread_by_a_command(tmp_path: Pa
 
 def test_streams_are_spread_over_workers_only(tmp_path: Path) -> None:
     with started("--spread_streams", "-js", "-sd", str(tmp_path)) as process:
-        _, said = process.communicate(timeout=20)
+        _, lines = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "streams can be spread over workers only" in said
+    assert "streams can be spread over workers only" in lines

@@ -11,7 +11,7 @@ HEAVY = {
     "msgspec", "nacl", "pathlib", "pkg_resources", "prometheus_client", "random", "rich", "ssl", "starlette", "tempfile",
     "typer", "typing_extensions", "urllib.parse", "uuid", "uvicorn", "wsproto",
 }  # fmt: skip
-OURS_WHEN_ASKED_FOR = (
+OURS_ON_REQUEST = (
     "headwater.wire.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
     "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.exchange.mappings",
     "headwater.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
@@ -49,7 +49,7 @@ def test_a_plain_start_imports_no_heavy_module() -> None:
     found = imported_until_ready()
     allowed = {"ssl"}  # asyncio tries to: that it must not succeed says the next test
     assert (found & HEAVY) - allowed == set()
-    assert [name for name in found if name.startswith(OURS_WHEN_ASKED_FOR)] == []
+    assert [name for name in found if name.startswith(OURS_ON_REQUEST)] == []
 
 
 def test_openssl_is_loaded_for_a_certificate_only() -> None:
@@ -73,7 +73,7 @@ def test_a_node_of_a_cluster_imports_what_speaks_to_its_peers_and_no_heavy_modul
         "headwater.wire.route",
         "headwater.exchange.imports",
     )  # the last: requests to JetStream
-    assert [name for name in found if name.startswith(OURS_WHEN_ASKED_FOR) and not name.startswith(own)] == []
+    assert [name for name in found if name.startswith(OURS_ON_REQUEST) and not name.startswith(own)] == []
 
 
 def test_asyncio_without_openssl_leaves_ssl_to_others() -> None:

@@ -181,9 +181,9 @@ def test_every_stream_comes_over_as_the_real_server_has_it(
         for path in source.rglob("index.db"):
             path.unlink()
     assert main(["store", "import", str(source), "--store-dir", str(tmp_path / "ours"), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["streams"]
-    assert not any(one["notes"] or one["problems"] for one in said)
-    assert {one["stream"]: one["messages"] for one in said} == {
+    printed = json.loads(capsys.readouterr().out)["streams"]
+    assert not any(one["notes"] or one["problems"] for one in printed)
+    assert {one["stream"]: one["messages"] for one in printed} == {
         name: len(found["messages"]) for name, found in described.items()
     }
     assert served(tmp_path / "ours") == described
@@ -228,13 +228,13 @@ def test_what_is_damaged_is_said_and_the_rest_comes_over(
     torn = streams / "PURGED" / "msgs" / "1.blk"
     torn.write_bytes(torn.read_bytes()[:-5])
     assert main(["store", "import", str(source), "--store-dir", str(tmp_path / "ours")]) == 1
-    said = capsys.readouterr().out
-    assert "1.blk: 77 bytes at " in said
-    assert "the checksum of sequence 21 is wrong" in said
-    assert 'consumer "c2" is left out' in said
-    assert "$G > FRESH: NOT taken: meta.inf cannot be read" in said
-    assert "$G > EMPTIED: NOT taken: the stream is encrypted" in said
-    assert "a record has no possible length" in said
+    printed = capsys.readouterr().out
+    assert "1.blk: 77 bytes at " in printed
+    assert "the checksum of sequence 21 is wrong" in printed
+    assert 'consumer "c2" is left out' in printed
+    assert "$G > FRESH: NOT taken: meta.inf cannot be read" in printed
+    assert "$G > EMPTIED: NOT taken: the stream is encrypted" in printed
+    assert "a record has no possible length" in printed
     found = served(tmp_path / "ours")
     assert set(found) == set(described) - {"FRESH", "EMPTIED"}
     lost = described["PLAIN"]["messages"].copy()

@@ -16,7 +16,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
-from support.worker_processes import children, one_client_at_each, ready, started, until_said
+from support.worker_processes import children, one_client_at_each, ready, started, until_printed
 
 pytestmark = pytest.mark.interop
 
@@ -60,18 +60,18 @@ def test_clients_of_all_workers_reach_each_other_and_a_signal_ends_all(tmp_path:
                 await client.publish("all", b"all %d" % number)
                 await client.publish("one", b"one %d" % number)
                 await flushed(client)
-            heard = [await got.get() for _ in range(12)]
-            assert sorted(each for each in heard if each[1].startswith(b"all")) == [
+            received = [await got.get() for _ in range(12)]
+            assert sorted(each for each in received if each[1].startswith(b"all")) == [
                 (at, b"all %d" % number) for at in range(3) for number in range(3)
             ]
-            assert sorted(data for _, data in heard if data.startswith(b"one")) == [b"one 0", b"one 1", b"one 2"]
+            assert sorted(data for _, data in received if data.startswith(b"one")) == [b"one 0", b"one 1", b"one 2"]
             streams = [client.jetstream() for client in clients]
             await streams[1].add_stream(name="S", subjects=["s.>"])
             assert [await until_kept(stream) for stream in streams] == [1, 2, 3]
 
     with started("--workers", "3", "-js", "-sd", str(tmp_path / "js"), "--pid", str(tmp_path / "pid")) as process:
-        port, said = ready(process)
-        assert all("[INF]" in line for line in said)
+        port, lines = ready(process)
+        assert all("[INF]" in line for line in lines)
         assert (tmp_path / "pid").read_text() == str(process.pid)
         workers = children(process.pid)
         assert len(workers) == 3
@@ -100,8 +100,8 @@ def test_a_worker_that_was_killed_is_replaced_and_nothing_acknowledged_is_lost(t
         first, second = children(process.pid)
         for number, killed in ((2, second), (1, first)):
             os.kill(killed, signal.SIGKILL)
-            said = until_said(process, f"worker {number} is replaced\n")
-            assert any(line.endswith(f"worker {number} ended with status -9; 1 go on\n") for line in said)
+            lines = until_printed(process, f"worker {number} is replaced\n")
+            assert any(line.endswith(f"worker {number} ended with status -9; 1 go on\n") for line in lines)
             assert len(children(process.pid)) == 2 and killed not in children(process.pid)
         asyncio.run(asyncio.wait_for(read(port), 60))
         process.send_signal(signal.SIGINT)
@@ -115,8 +115,8 @@ def test_workers_that_die_at_once_are_all_replaced() -> None:
         for worker in children(process.pid)[1:]:
             os.kill(worker, signal.SIGKILL)
         os.kill(process.pid, signal.SIGCONT)
-        said = [line for _ in "23" for line in until_said(process, " is replaced\n")]
-        assert not [line for line in said if "cannot serve" in line]
+        lines = [line for _ in "23" for line in until_printed(process, " is replaced\n")]
+        assert not [line for line in lines if "cannot serve" in line]
         assert len(children(process.pid)) == 3
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
@@ -129,10 +129,10 @@ def test_a_worker_that_ends_again_and_again_is_given_up_and_the_status_tells() -
         for _ in range(5):
             (second,) = [worker for worker in children(process.pid) if worker != first]
             os.kill(second, signal.SIGKILL)
-            until_said(process, "worker 2 is replaced\n")
+            until_printed(process, "worker 2 is replaced\n")
         (second,) = [worker for worker in children(process.pid) if worker != first]
         os.kill(second, signal.SIGKILL)
-        until_said(process, "worker 2 has ended 6 times in 60 s and is given up\n")
+        until_printed(process, "worker 2 has ended 6 times in 60 s and is given up\n")
         with RawLink(port) as link:
             assert link.greeting.startswith(b"INFO ")
         process.send_signal(signal.SIGINT)
@@ -149,8 +149,8 @@ def test_workers_do_not_outlive_a_parent_that_was_killed() -> None:
 
 def test_the_ports_file_names_the_shared_port_and_monitoring_and_goes_in_the_end(tmp_path: Path) -> None:
     with started("--workers", "2", "-m", "-1", "--ports_file_dir", str(tmp_path)) as process:
-        port, said = ready(process)
-        assert len([line for line in said if "http monitor on" in line]) == 1
+        port, lines = ready(process)
+        assert len([line for line in lines if "http monitor on" in line]) == 1
         (path,) = tmp_path.iterdir()
         ports = json.loads(path.read_text())
         assert ports["nats"] == [f"nats://127.0.0.1:{port}"]
@@ -170,19 +170,19 @@ def test_the_ports_file_names_the_shared_port_and_monitoring_and_goes_in_the_end
 )
 def test_what_cannot_be_shared_is_refused(flags: tuple[str, ...], complaint: str) -> None:
     with started(*flags) as process:
-        _, said = process.communicate(timeout=20)
+        _, lines = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert complaint in said
+    assert complaint in lines
 
 
 def admitted(link: socket.socket) -> bool:
     """Whether the server answers a PING on this connection; it closes those that it refuses."""
-    said = b""
+    lines = b""
     with suppress(ConnectionError):
         link.sendall(b"PING\r\n")
-        while b"PONG" not in said and (more := link.recv(65536)):
-            said += more
-    return b"PONG" in said
+        while b"PONG" not in lines and (more := link.recv(65536)):
+            lines += more
+    return b"PONG" in lines
 
 
 def test_the_limit_of_connections_is_one_for_all_workers(tmp_path: Path) -> None:
@@ -207,6 +207,6 @@ def test_a_port_that_other_workers_share_already_is_taken() -> None:
     with started("--workers", "2") as process:
         port, _ = ready(process)
         with started("--workers", "2", "-p", str(port)) as second:
-            _, said = second.communicate(timeout=20)
+            _, lines = second.communicate(timeout=20)
         assert second.returncode == 1
-        assert f"Error listening on port: 127.0.0.1:{port}" in said
+        assert f"Error listening on port: 127.0.0.1:{port}" in lines

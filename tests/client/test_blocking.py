@@ -156,10 +156,10 @@ def test_a_ping_while_waiting_is_answered() -> None:
 
     def script(peer: socket.socket) -> None:
         welcome(peer)
-        asked = read_until(peer, b"?\r\n")
+        question = read_until(peer, b"?\r\n")
         peer.sendall(b"PING\r\n")
         answered.append(read_until(peer, b"PONG\r\n"))
-        reply = asked.split(b"\r\n")[0].split(b" ")[2]
+        reply = question.split(b"\r\n")[0].split(b" ")[2]
         peer.sendall(b"MSG %b 1 2\r\nhi\r\n" % reply)
 
     client = BlockingClient.connect(ClientOptions(servers=[fake(script)]))

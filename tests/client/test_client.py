@@ -188,11 +188,11 @@ def test_nobody_there_is_known_at_once_and_silence_after_the_timeout(serve: Serv
 def test_drain_loses_nothing_that_was_sent_before(serve: Serve) -> None:
     async def main() -> None:
         subject = own_subject()
-        heard: Counter[bytes] = Counter()
+        received: Counter[bytes] = Counter()
         async with serve() as url, await headwater.connect(url) as publisher:
             client = await headwater.connect(url)
             iterated = await client.subscribe(subject)
-            await client.subscribe(subject, callback=lambda message: heard.update([message.data]))
+            await client.subscribe(subject, callback=lambda message: received.update([message.data]))
             await client.flush()
             for number in range(5_000):
                 publisher.publish(subject, b"%d" % number)
@@ -200,7 +200,7 @@ def test_drain_loses_nothing_that_was_sent_before(serve: Serve) -> None:
             await client.drain()
             assert not client.is_connected
             assert len([message async for message in iterated]) == 5_000
-            assert len(heard) == 5_000
+            assert len(received) == 5_000
 
     finish(main(), 30)
 
@@ -260,12 +260,12 @@ def test_max_payload_of_the_server_is_kept_to_the_byte(serve: Serve) -> None:
 
 def test_the_end_of_the_broker_reaches_the_client() -> None:
     async def main() -> None:
-        heard: list[BaseException] = []
+        received: list[BaseException] = []
         async with headwater.Broker() as broker:
-            client = await headwater.connect(broker.url, error_callback=heard.append, reconnect=False)
+            client = await headwater.connect(broker.url, error_callback=received.append, reconnect=False)
             subscription = await client.subscribe("a")
         reason = await client.wait_closed()
-        assert heard == [reason]
+        assert received == [reason]
         with pytest.raises(headwater.HeadwaterError, match="lost"):
             await subscription.next()
 

@@ -12,22 +12,22 @@ from headwater.client.pull import PullConsumer
 ACK = b"$JS.ACK.S.C.1.%d.%d.1700000000000000000.0"
 
 
-async def hear_request(peer: Peer) -> bytes:
+async def receive_request(peer: Peer) -> bytes:
     """The inbox of a pull request, whose subject and form are checked."""
-    control = (await peer.hear_line()).split()
+    control = (await peer.receive_line()).split()
     assert control[:2] == [b"PUB", b"$JS.API.CONSUMER.MSG.NEXT.S.C"]
-    body = await peer.hear(int(control[-1]) + 2)
+    body = await peer.receive(int(control[-1]) + 2)
     assert b'"idle_heartbeat"' in body
     return control[2]
 
 
-def say_status(peer: Peer, inbox: bytes, status: bytes) -> None:
+def send_status(peer: Peer, inbox: bytes, status: bytes) -> None:
     block = b"NATS/1.0 " + status + b"\r\n\r\n"
-    peer.say(b"HMSG %s 1 %d %d\r\n%s\r\n" % (inbox, len(block), len(block), block))
+    peer.send(b"HMSG %s 1 %d %d\r\n%s\r\n" % (inbox, len(block), len(block), block))
 
 
-def say_message(peer: Peer, number: int) -> None:
-    peer.say(b"MSG events.a 1 %s 1\r\nx\r\n" % (ACK % (number, number)))
+def send_message(peer: Peer, number: int) -> None:
+    peer.send(b"MSG events.a 1 %s 1\r\nx\r\n" % (ACK % (number, number)))
 
 
 async def first_of(messages: Consumption) -> int:
@@ -51,12 +51,12 @@ def test_a_status_that_ends_a_request_has_the_next_one_sent(status: bytes) -> No
         async with conversation() as (client, peer):
             async with PullConsumer(client, "S", "C").consume(10) as messages:
                 reading = asyncio.create_task(first_of(messages))
-                await peer.hear_line()
-                first = await hear_request(peer)
-                say_status(peer, first, b"100 Idle Heartbeat")
-                say_status(peer, first, status)
-                assert await hear_request(peer) != first
-                say_message(peer, 7)
+                await peer.receive_line()
+                first = await receive_request(peer)
+                send_status(peer, first, b"100 Idle Heartbeat")
+                send_status(peer, first, status)
+                assert await receive_request(peer) != first
+                send_message(peer, 7)
                 assert await reading == 7
 
     finish(main())
@@ -77,8 +77,8 @@ def test_a_status_that_ends_the_consumer_raises(status: bytes, code: int) -> Non
         async with conversation() as (client, peer):
             async with PullConsumer(client, "S", "C").consume(10) as messages:
                 reading = asyncio.create_task(first_of(messages))
-                await peer.hear_line()
-                say_status(peer, await hear_request(peer), status)
+                await peer.receive_line()
+                send_status(peer, await receive_request(peer), status)
                 with pytest.raises(ConsumerGone) as caught:
                     await reading
                 assert caught.value.code == code
@@ -93,10 +93,10 @@ def test_a_status_that_lost_its_headers_on_the_way_is_a_sign_of_life() -> None:
         async with conversation() as (client, peer):
             async with PullConsumer(client, "S", "C").consume(10) as messages:
                 reading = asyncio.create_task(first_of(messages))
-                await peer.hear_line()
-                first = await hear_request(peer)
-                peer.say(b"MSG %s 1 0\r\n\r\n" % first)
-                say_message(peer, 7)
+                await peer.receive_line()
+                first = await receive_request(peer)
+                peer.send(b"MSG %s 1 0\r\n\r\n" % first)
+                send_message(peer, 7)
                 assert await reading == 7
 
     finish(main())
@@ -107,9 +107,9 @@ def test_silence_has_the_question_asked_again_and_then_is_an_end() -> None:
         async with conversation() as (client, peer):
             async with PullConsumer(client, "S", "C").consume(10, expires=0.04, heartbeat=0.01) as messages:
                 reading = asyncio.create_task(first_of(messages))
-                await peer.hear_line()
+                await peer.receive_line()
                 for _ in range(3):
-                    await hear_request(peer)
+                    await receive_request(peer)
                 with pytest.raises(ConsumerGone, match="does not answer"):
                     await reading
 
@@ -127,14 +127,14 @@ def test_a_new_connection_has_the_question_asked_again_at_once() -> None:
             client = await connecting
             async with PullConsumer(client, "S", "C").consume(10, expires=600, heartbeat=300) as messages:
                 reading = asyncio.create_task(first_of(messages))
-                await peer.hear_line()
-                await hear_request(peer)
+                await peer.receive_line()
+                await receive_request(peer)
                 peer.cut()
                 peer = await server.accept()
                 await peer.welcome()
-                assert (await peer.hear_line()).startswith(b"SUB ")
-                await hear_request(peer)
-                say_message(peer, 3)
+                assert (await peer.receive_line()).startswith(b"SUB ")
+                await receive_request(peer)
+                send_message(peer, 3)
                 assert await reading == 3
             await until(lambda: not client._connection.queues)
             peer.hang_up()
@@ -149,10 +149,10 @@ def test_a_malformed_block_is_a_message_that_raises_when_it_is_looked_at() -> No
             async with PullConsumer(client, "S", "C").consume(10) as messages:
                 reader = aiter(messages)
                 reading = asyncio.ensure_future(anext(reader))
-                await peer.hear_line()
-                inbox = await hear_request(peer)
-                peer.say(b"HMSG %s 1 %s 8 8\r\ngarbage!\r\n" % (inbox, ACK % (1, 1)))
-                say_message(peer, 2)
+                await peer.receive_line()
+                inbox = await receive_request(peer)
+                peer.send(b"HMSG %s 1 %s 8 8\r\ngarbage!\r\n" % (inbox, ACK % (1, 1)))
+                send_message(peer, 2)
                 broken = await reading
                 with pytest.raises(headwater.errors.HeaderError):
                     _ = broken.headers

@@ -54,12 +54,12 @@ def test_a_library_does_not_follow_the_chosen_context_and_the_command_line_does(
 
 
 def test_the_environment_names_servers_and_credentials(env: dict[str, str]) -> None:
-    said = {**env, "NATS_URL": "nats://e:1", "NATS_USER": "eve", "NATS_CREDS": "~/c"}
-    options = find_options(None, {}, said)
+    variables = {**env, "NATS_URL": "nats://e:1", "NATS_USER": "eve", "NATS_CREDS": "~/c"}
+    options = find_options(None, {}, variables)
     assert (options.servers, options.user) == (("nats://e:1",), "eve")
     assert options.creds == str(Path("~/c").expanduser())
     assert find_options(None, {}, {**env, "NATS_CONTEXT": "dev"}).servers == ("nats://dev:4222",)
-    assert find_options(None, {}, {**said, "NATS_CONTEXT": "dev"}).servers == ("nats://e:1",)
+    assert find_options(None, {}, {**variables, "NATS_CONTEXT": "dev"}).servers == ("nats://e:1",)
 
 
 def test_credentials_of_the_environment_stay_away_from_a_server_that_the_program_named(env: dict[str, str]) -> None:

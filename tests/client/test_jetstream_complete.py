@@ -139,16 +139,16 @@ def test_consuming_goes_on_from_request_to_request(serve: Serve) -> None:
     async def main() -> None:
         async with stream(serve, 50) as (jetstream, name):
             await jetstream.create_consumer(name, ConsumerConfig(durable_name="D"))
-            heard: list[bytes] = []
+            received: list[bytes] = []
             async with jetstream.pull_consumer(name, "D").consume(batch=7) as messages:
                 async for message in messages:
-                    heard.append(message.data)
+                    received.append(message.data)
                     await message.ack()
-                    if len(heard) == 50:
+                    if len(received) == 50:
                         await jetstream.publish(f"{name}.late", b"late")
                     if message.data == b"late":
                         messages.stop()
-            assert heard == [*(b"%d" % number for number in range(50)), b"late"]
+            assert received == [*(b"%d" % number for number in range(50)), b"late"]
 
     finish(main(), 30)
 
@@ -181,17 +181,17 @@ def test_an_ordered_consumer_gives_each_message_once_through_lost_connections(se
                 proxy.url, error_callback=lambda _: None, reconnect_wait=0.0, reconnect_jitter=0.0
             )
             ordered = client.jetstream().ordered_consumer(name, ConsumerConfig(filter_subject=f"{name}.>"))
-            heard = []
+            received = []
             async for message in ordered:
-                heard.append(int(message.data))
-                if len(heard) in (5, 17):
+                received.append(int(message.data))
+                if len(received) in (5, 17):
                     client.jetstream().forget_consumer(name, message.metadata.consumer)
                     await client.flush()
-                if len(heard) == 30:
+                if len(received) == 30:
                     await client.reconnect()
-                if len(heard) == 40:
+                if len(received) == 40:
                     break
-            assert heard == list(range(40))
+            assert received == list(range(40))
             await client.close()
 
     finish(main(), 60)
@@ -221,13 +221,13 @@ def test_a_push_consumer_sends_heartbeats_and_minds_flow_control(serve: Serve) -
     async def main() -> None:
         async with stream(serve, 100) as (jetstream, name):
             config = ConsumerConfig(flow_control=True, idle_heartbeat=1, ack_policy="explicit")
-            heard = []
+            received = []
             async with jetstream.push_consumer(name, config) as messages:
                 async for message in messages:
-                    heard.append(message.data)
+                    received.append(message.data)
                     await message.ack()
-                    if len(heard) == 100:
+                    if len(received) == 100:
                         break
-            assert heard == [b"%d" % number for number in range(100)]
+            assert received == [b"%d" % number for number in range(100)]
 
     finish(main(), 30)

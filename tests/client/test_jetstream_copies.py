@@ -63,9 +63,14 @@ def test_a_mirror_keeps_sequences_and_becomes_a_stream_of_its_own(serve: Serve) 
             assert made.config.mirror == config.mirror
             places = [(one.metadata.stream_seq, one.data) for one in await copied(jetstream, config.name, 3)]
             assert places == [(2, b"1"), (4, b"3"), (6, b"5")]
-            told = (await jetstream.stream_info(config.name)).mirror
-            assert told is not None
-            assert (told.name, told.lag, told.filter_subject, told.error) == (name, 0, f"{name}.1", None)
+            reported = (await jetstream.stream_info(config.name)).mirror
+            assert reported is not None
+            assert (reported.name, reported.lag, reported.filter_subject, reported.error) == (
+                name,
+                0,
+                f"{name}.1",
+                None,
+            )
             promoted = (await jetstream.stream_info(config.name)).config
             promoted.mirror, promoted.subjects = None, [f"{name}M.>"]
             await jetstream.update_stream(promoted)
@@ -89,9 +94,9 @@ def test_sources_are_gathered_with_their_subjects_transformed(serve: Serve) -> N
                 [(even, b"0"), (even, b"2"), (even, b"4"), (odd, b"5")]
             )
             assert all(one.headers["Nats-Stream-Source"].startswith(f"{name} ") for one in messages)
-            told = (await jetstream.stream_info(f"{name}S")).sources
-            assert told is not None
-            assert sorted((one.name, one.lag, one.seq) for one in told) == [(name, 0, 5), (name, 0, 6)]
+            reported = (await jetstream.stream_info(f"{name}S")).sources
+            assert reported is not None
+            assert sorted((one.name, one.lag, one.seq) for one in reported) == [(name, 0, 5), (name, 0, 6)]
 
     finish(main(), LONG)
 

@@ -162,16 +162,16 @@ def test_a_program_for_nats_py_runs(serve: Serve) -> None:
 
 def test_coroutine_callbacks_hear_what_happens() -> None:
     async def main() -> None:
-        heard: list[str] = []
+        received: list[str] = []
 
         async def disconnected_cb() -> None:
-            heard.append("disconnected")
+            received.append("disconnected")
 
         async def reconnected_cb() -> None:
-            heard.append("reconnected")
+            received.append("reconnected")
 
         async def closed_cb() -> None:
-            heard.append("closed")
+            received.append("closed")
 
         async with ScriptedServer() as server:
             connecting = asyncio.create_task(
@@ -189,10 +189,10 @@ def test_coroutine_callbacks_hear_what_happens() -> None:
             peer.cut()
             peer = await server.accept()
             await peer.welcome()
-            await until(lambda: heard == ["disconnected", "reconnected"])
+            await until(lambda: received == ["disconnected", "reconnected"])
             peer.hang_up()
             await client.close()
-            await until(lambda: heard[-1] == "closed")
+            await until(lambda: received[-1] == "closed")
 
     finish(main())
 

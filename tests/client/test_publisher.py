@@ -16,26 +16,26 @@ from headwater.errors import (
 )
 
 
-async def hear_publish(peer: Peer) -> bytes:
+async def receive_publish(peer: Peer) -> bytes:
     """The reply subject of the next PUB or HPUB."""
-    control = (await peer.hear_line()).split()
+    control = (await peer.receive_line()).split()
     assert control[0] in (b"PUB", b"HPUB"), control
-    await peer.hear(int(control[-1]) + 2)
+    await peer.receive(int(control[-1]) + 2)
     return control[2]
 
 
 def ack(peer: Peer, reply: bytes, answer: bytes = b'{"stream":"S","seq":1}') -> None:
-    peer.say(b"MSG %s 1 %d\r\n%s\r\n" % (reply, len(answer), answer))
+    peer.send(b"MSG %s 1 %d\r\n%s\r\n" % (reply, len(answer), answer))
 
 
 def test_acknowledgements_are_counted_with_duplicates_and_the_last_sequence() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
             async with client.jetstream().publisher() as publisher:
-                assert (await peer.hear_line()).startswith(b"SUB _INBOX.")
+                assert (await peer.receive_line()).startswith(b"SUB _INBOX.")
                 for number in range(3):
                     await publisher.publish("a", b"x", msg_id=str(number))
-                replies = [await hear_publish(peer) for _ in range(3)]
+                replies = [await receive_publish(peer) for _ in range(3)]
                 assert publisher.outstanding == 3
                 ack(peer, replies[1], b'{"stream":"S","seq":7}')
                 ack(peer, replies[0], b'{"stream":"S","seq":3,"duplicate":true}')
@@ -43,7 +43,7 @@ def test_acknowledgements_are_counted_with_duplicates_and_the_last_sequence() ->
                 ack(peer, replies[2], b'{"stream":"S","seq":5}')
                 await publisher.wait_acknowledged()
                 assert (publisher.acknowledged, publisher.duplicates, publisher.last_sequence) == (3, 1, 7)
-            assert await peer.hear_line() == b"UNSUB 1"
+            assert await peer.receive_line() == b"UNSUB 1"
 
     finish(main())
 
@@ -52,10 +52,10 @@ def test_a_full_window_waits_until_half_of_it_is_free() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
             async with client.jetstream().publisher(window=4) as publisher:
-                await peer.hear_line()
+                await peer.receive_line()
                 for _ in range(4):
                     await publisher.publish("a")
-                replies = [await hear_publish(peer) for _ in range(4)]
+                replies = [await receive_publish(peer) for _ in range(4)]
                 fifth = asyncio.create_task(publisher.publish("a"))
                 ack(peer, replies[0])
                 flushing = asyncio.create_task(client.flush())
@@ -64,7 +64,7 @@ def test_a_full_window_waits_until_half_of_it_is_free() -> None:
                 assert not fifth.done()
                 ack(peer, replies[1])
                 await fifth
-                for reply in [*replies[2:], await hear_publish(peer)]:
+                for reply in [*replies[2:], await receive_publish(peer)]:
                     ack(peer, reply)
 
     finish(main())
@@ -74,10 +74,10 @@ def test_several_tasks_share_a_publisher_and_none_is_forgotten() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
             async with client.jetstream(timeout=5).publisher(window=1) as publisher:
-                await peer.hear_line()
+                await peer.receive_line()
                 tasks = [asyncio.create_task(publisher.publish("a")) for _ in range(4)]
                 for _ in tasks:
-                    ack(peer, await hear_publish(peer))
+                    ack(peer, await receive_publish(peer))
                 await asyncio.gather(*tasks)
                 await publisher.wait_acknowledged()
                 assert publisher.acknowledged == 4
@@ -98,10 +98,10 @@ def test_the_first_failure_ends_the_publishing_and_is_raised_at_the_end(answer: 
         async with conversation() as (client, peer):
             with pytest.raises(kind):
                 async with client.jetstream().publisher() as publisher:
-                    await peer.hear_line()
+                    await peer.receive_line()
                     await publisher.publish("a")
-                    ack(peer, await hear_publish(peer), answer)
-            assert await peer.hear_line() == b"UNSUB 1"
+                    ack(peer, await receive_publish(peer), answer)
+            assert await peer.receive_line() == b"UNSUB 1"
 
     finish(main())
 
@@ -110,10 +110,10 @@ def test_a_failure_is_raised_by_the_next_publish_to_every_task() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
             async with client.jetstream().publisher(window=1) as publisher:
-                await peer.hear_line()
+                await peer.receive_line()
                 await publisher.publish("a")
                 waiting = [asyncio.create_task(publisher.publish("a")) for _ in range(3)]
-                peer.say(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % await hear_publish(peer))
+                peer.send(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % await receive_publish(peer))
                 outcomes = await asyncio.gather(*waiting, return_exceptions=True)
                 assert [type(outcome) for outcome in outcomes] == [NoResponders] * 3
                 with pytest.raises(NoResponders, match="no stream captures 'a'"):

@@ -12,34 +12,34 @@ from headwater.client.stream_message import StreamMessage
 from headwater.errors import HeadwaterError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 
 
-async def hear_fetch(peer: Peer) -> bytes:
+async def receive_fetch(peer: Peer) -> bytes:
     """The inbox of a fetch, and what it asks, checked for its form."""
-    sub = (await peer.hear_line()).split()
-    pub = (await peer.hear_line()).split()
+    sub = (await peer.receive_line()).split()
+    pub = (await peer.receive_line()).split()
     assert pub[1:3] == [b"$JS.API.CONSUMER.MSG.NEXT.S.C", sub[1]]
-    await peer.hear(int(pub[-1]) + 2)
+    await peer.receive(int(pub[-1]) + 2)
     return sub[1]
 
 
-def say_status(peer: Peer, inbox: bytes, status: bytes) -> None:
+def send_status(peer: Peer, inbox: bytes, status: bytes) -> None:
     block = b"NATS/1.0 " + status + b"\r\n\r\n"
-    peer.say(b"HMSG %s 1 %d %d\r\n%s\r\n" % (inbox, len(block), len(block), block))
+    peer.send(b"HMSG %s 1 %d %d\r\n%s\r\n" % (inbox, len(block), len(block), block))
 
 
-def say_message(peer: Peer, number: int) -> None:
-    peer.say(b"MSG events.a 1 $JS.ACK.S.C.1.%d.%d.1700000000000000000.0 1\r\nx\r\n" % (number, number))
+def send_message(peer: Peer, number: int) -> None:
+    peer.send(b"MSG events.a 1 $JS.ACK.S.C.1.%d.%d.1700000000000000000.0 1\r\nx\r\n" % (number, number))
 
 
 async def fetched(*statuses: bytes, messages: int = 0) -> list[StreamMessage]:
     async with conversation() as (client, peer):
         fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(10))
-        inbox = await hear_fetch(peer)
+        inbox = await receive_fetch(peer)
         for number in range(1, messages + 1):
-            say_message(peer, number)
+            send_message(peer, number)
         for status in statuses:
-            say_status(peer, inbox, status)
+            send_status(peer, inbox, status)
         outcome = (await asyncio.gather(fetching, return_exceptions=True))[0]
-        assert await peer.hear_line() == b"UNSUB 1"
+        assert await peer.receive_line() == b"UNSUB 1"
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
@@ -86,10 +86,10 @@ def test_a_status_that_lost_its_headers_on_the_way_ends_the_batch(messages: int)
     async def main() -> list[StreamMessage]:
         async with conversation() as (client, peer):
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(10))
-            inbox = await hear_fetch(peer)
+            inbox = await receive_fetch(peer)
             for number in range(messages):
-                say_message(peer, number)
-            peer.say(b"MSG %s 1 0\r\n\r\n" % inbox)
+                send_message(peer, number)
+            peer.send(b"MSG %s 1 0\r\n\r\n" % inbox)
             return await fetching
 
     assert len(finish(main())) == messages
@@ -108,8 +108,8 @@ def test_a_stored_message_that_looks_like_a_status_is_a_message() -> None:
     async def main() -> list[StreamMessage]:
         async with conversation() as (client, peer):
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(1))
-            await hear_fetch(peer)
-            peer.say(b"HMSG a 1 %s 16 16\r\nNATS/1.0 404\r\n\r\n\r\n" % b"$JS.ACK.S.C.1.10.5.1700000000000000000.3")
+            await receive_fetch(peer)
+            peer.send(b"HMSG a 1 %s 16 16\r\nNATS/1.0 404\r\n\r\n\r\n" % b"$JS.ACK.S.C.1.10.5.1700000000000000000.3")
             return await fetching
 
     assert len(finish(main())) == 1
@@ -122,7 +122,7 @@ def test_a_silent_server_is_a_timeout_and_what_came_is_kept(monkeypatch: pytest.
         async with conversation() as (client, peer):
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(10, timeout=0.01))
             for number in range(messages):
-                say_message(peer, number)
+                send_message(peer, number)
             return await fetching
 
     with pytest.raises(RequestTimeout, match=r"S\.C"):
@@ -131,25 +131,25 @@ def test_a_silent_server_is_a_timeout_and_what_came_is_kept(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("options", "asked"),
+    ("options", "sent"),
     [
         ({"timeout": 2.5}, b'{"batch":7,"expires":2500000000}'),
         ({"no_wait": True}, b'{"batch":7,"no_wait":true}'),
         ({"timeout": 0.0}, b'{"batch":7,"no_wait":true}'),
     ],
 )
-def test_what_a_fetch_asks_for(options: dict[str, float], asked: bytes) -> None:
+def test_what_a_fetch_asks_for(options: dict[str, float], sent: bytes) -> None:
     async def main() -> bytes:
         async with conversation() as (client, peer):
             consumer = client.jetstream().pull_consumer("S", "C")
             fetching = asyncio.create_task(consumer.fetch(7, **options))  # type: ignore[arg-type]
-            await peer.hear_line()
-            size = int((await peer.hear_line()).split()[-1])
-            body = await peer.hear(size)
+            await peer.receive_line()
+            size = int((await peer.receive_line()).split()[-1])
+            body = await peer.receive(size)
             fetching.cancel()
             return body
 
-    assert finish(main()) == asked
+    assert finish(main()) == sent
 
 
 def test_after_a_reconnect_the_rest_is_asked_for_again() -> None:
@@ -162,22 +162,22 @@ def test_after_a_reconnect_the_rest_is_asked_for_again() -> None:
             await peer.welcome()
             client = await connecting
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(3, timeout=500.0))
-            await hear_fetch(peer)
-            say_message(peer, 1)
+            await receive_fetch(peer)
+            send_message(peer, 1)
             await asyncio.sleep(0)
             async with asyncio.timeout(5):
                 await until(lambda: any(queue.received for queue in client._connection.queues.values()))
             peer.cut()
             peer = await server.accept()
             await peer.welcome()
-            assert (await peer.hear_line()).startswith(b"SUB ")
-            size = int((await peer.hear_line()).split()[-1])
-            body = msgspec.json.decode(await peer.hear(size))
-            await peer.hear(2)
+            assert (await peer.receive_line()).startswith(b"SUB ")
+            size = int((await peer.receive_line()).split()[-1])
+            body = msgspec.json.decode(await peer.receive(size))
+            await peer.receive(2)
             assert body["batch"] == 2
             assert 400e9 < body["expires"] < 500e9
             for number in (2, 3):
-                say_message(peer, number)
+                send_message(peer, number)
             assert [message.metadata.stream_seq for message in await fetching] == [1, 2, 3]
             peer.hang_up()
             await client.close()
@@ -198,10 +198,10 @@ def test_every_way_to_settle_a_message_on_the_wire() -> None:
     async def main() -> list[bytes]:
         async with conversation() as (client, peer):
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(1))
-            await hear_fetch(peer)
-            say_message(peer, 1)
+            await receive_fetch(peer)
+            send_message(peer, 1)
             (message,) = await fetching
-            await peer.hear_line()
+            await peer.receive_line()
             await message.ack()
             await message.nak()
             await message.nak(1.5)
@@ -209,14 +209,14 @@ def test_every_way_to_settle_a_message_on_the_wire() -> None:
             await message.in_progress()
             bodies = []
             for _ in range(5):
-                control = (await peer.hear_line()).split()
+                control = (await peer.receive_line()).split()
                 assert control[1].startswith(b"$JS.ACK.S.C.")
-                bodies.append((await peer.hear(int(control[-1]) + 2))[:-2])
+                bodies.append((await peer.receive(int(control[-1]) + 2))[:-2])
             confirming = asyncio.create_task(message.ack(confirm=5))
-            await peer.hear_line()
-            control = (await peer.hear_line()).split()
-            bodies.append((await peer.hear(int(control[-1]) + 2))[:-2])
-            peer.say(b"MSG %s 2 0\r\n\r\n" % control[2])
+            await peer.receive_line()
+            control = (await peer.receive_line()).split()
+            bodies.append((await peer.receive(int(control[-1]) + 2))[:-2])
+            peer.send(b"MSG %s 2 0\r\n\r\n" % control[2])
             await confirming
             return bodies
 
@@ -227,9 +227,9 @@ def test_one_strange_reply_subject_does_not_spoil_the_batch() -> None:
     async def main() -> list[StreamMessage]:
         async with conversation() as (client, peer):
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(2))
-            await hear_fetch(peer)
-            peer.say(b"MSG a 1 strange 1\r\nx\r\n")
-            say_message(peer, 1)
+            await receive_fetch(peer)
+            peer.send(b"MSG a 1 strange 1\r\nx\r\n")
+            send_message(peer, 1)
             return await fetching
 
     strange, good = finish(main())

@@ -64,9 +64,9 @@ def test_silence_is_an_error_and_so_is_nobody(serve: Serve) -> None:
 def test_limits_that_are_none_are_refused(limits: dict[str, float]) -> None:
     async def main() -> None:
         async with headwater.Broker() as broker, await headwater.connect(broker.url) as client:
-            asked: dict[str, Any] = limits
+            options: dict[str, Any] = limits
             with pytest.raises(ConfigError):
-                await anext(client.request_many("a", **asked))
+                await anext(client.request_many("a", **options))
 
     finish(main())
 

@@ -30,16 +30,16 @@ def test_connect_says_who_it_is_in_one_line_before_its_ping() -> None:
             url = server.url.replace("//", "//alice:s3cret@")
             connecting = asyncio.create_task(headwater.connect(url, name="me"))
             peer = await server.accept()
-            said = await peer.welcome()
+            output = await peer.welcome()
             await (await connecting).close()
-            return said
+            return output
 
-    said = finish(main())
-    assert said.startswith(b"CONNECT {")
+    output = finish(main())
+    assert output.startswith(b"CONNECT {")
     for part in (b'"name":"me"', b'"user":"alice"', b'"pass":"s3cret"', b'"headers":true', b'"no_responders":true'):
-        assert part in said
-    assert b'"verbose":false' in said
-    assert b"auth_token" not in said
+        assert part in output
+    assert b'"verbose":false' in output
+    assert b"auth_token" not in output
 
 
 async def refused(script: Callable[[Peer], Coroutine[Any, Any, object]], **options: Any) -> BaseException:
@@ -54,9 +54,9 @@ async def refused(script: Callable[[Peer], Coroutine[Any, Any, object]], **optio
 
 def test_refused_credentials_are_an_authorization_error_with_the_servers_text() -> None:
     async def script(peer: Peer) -> None:
-        peer.say(INFO)
-        await peer.hear_line()
-        peer.say(b"-ERR 'Authorization Violation'\r\n")
+        peer.send(INFO)
+        await peer.receive_line()
+        peer.send(b"-ERR 'Authorization Violation'\r\n")
         peer.hang_up()
 
     error = finish(refused(script))
@@ -66,7 +66,7 @@ def test_refused_credentials_are_an_authorization_error_with_the_servers_text() 
 
 def test_an_error_in_place_of_info_is_the_reason() -> None:
     async def script(peer: Peer) -> None:
-        peer.say(b"-ERR 'maximum connections exceeded'\r\n")
+        peer.send(b"-ERR 'maximum connections exceeded'\r\n")
         peer.hang_up()
 
     error = finish(refused(script))
@@ -76,7 +76,7 @@ def test_an_error_in_place_of_info_is_the_reason() -> None:
 
 def test_an_error_right_behind_info_is_the_reason_too() -> None:
     async def script(peer: Peer) -> None:
-        peer.say(INFO + b"-ERR 'Authorization Violation'\r\n")
+        peer.send(INFO + b"-ERR 'Authorization Violation'\r\n")
         peer.hang_up()
 
     assert isinstance(finish(refused(script)), AuthorizationError)
@@ -84,19 +84,19 @@ def test_an_error_right_behind_info_is_the_reason_too() -> None:
 
 def test_any_error_during_the_handshake_ends_it_even_if_the_server_stays() -> None:
     async def script(peer: Peer) -> None:
-        peer.say(INFO)
-        await peer.hear_line()
-        peer.say(b"-ERR 'maximum account active connections exceeded'\r\n")
-        await peer.hear_end()
+        peer.send(INFO)
+        await peer.receive_line()
+        peer.send(b"-ERR 'maximum account active connections exceeded'\r\n")
+        await peer.receive_end()
 
     assert "account active" in str(finish(refused(script)))
 
 
-@pytest.mark.parametrize("said", [GARBAGE, b"INFO nonsense\r\n", b"\x16\x03\x01\x02\x00\r\n"])
-def test_what_is_no_nats_server_is_a_protocol_error_of_the_peer(said: bytes) -> None:
+@pytest.mark.parametrize("output", [GARBAGE, b"INFO nonsense\r\n", b"\x16\x03\x01\x02\x00\r\n"])
+def test_what_is_no_nats_server_is_a_protocol_error_of_the_peer(output: bytes) -> None:
     async def script(peer: Peer) -> None:
-        peer.say(said)
-        await peer.hear_end()
+        peer.send(output)
+        await peer.receive_end()
 
     assert isinstance(finish(refused(script)), RemoteProtocolError)
 
@@ -108,16 +108,16 @@ def test_a_server_that_hangs_up_at_once_is_a_transport_error() -> None:
     assert type(finish(refused(script))) is TransportError
 
 
-@pytest.mark.parametrize("said", [b"", INFO])
-def test_a_silent_server_is_given_up_and_the_socket_closed(said: bytes) -> None:
+@pytest.mark.parametrize("output", [b"", INFO])
+def test_a_silent_server_is_given_up_and_the_socket_closed(output: bytes) -> None:
     async def main() -> None:
         async with ScriptedServer() as server:
             connecting = asyncio.create_task(headwater.connect(server.url, connect_timeout=0.1))
             peer = await server.accept()
-            peer.say(said)
+            peer.send(output)
             with pytest.raises(TransportError, match=r"handshake within 0\.1 s"):
                 await connecting
-            await peer.hear_end()  # which comes only when the client has closed
+            await peer.receive_end()  # which comes only when the client has closed
 
     finish(main())
 
@@ -127,13 +127,13 @@ def test_a_cancelled_connect_leaves_no_connection_behind() -> None:
         async with ScriptedServer() as server:
             connecting = asyncio.create_task(headwater.connect(server.url))
             peer = await server.accept()
-            peer.say(INFO)
-            await peer.hear_line()
+            peer.send(INFO)
+            await peer.receive_line()
             connecting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await connecting
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await peer.hear(1_000)
+                await peer.receive(1_000)
 
     finish(main())
 
@@ -143,8 +143,8 @@ def test_the_next_server_is_tried_after_any_failure_of_the_one_before() -> None:
         async with ScriptedServer() as garbage, ScriptedServer() as strict, ScriptedServer() as good:
             servers = ["nats://127.0.0.1:1", garbage.url, strict.url, good.url]
             connecting = asyncio.create_task(headwater.connect(servers))
-            (await garbage.accept()).say(GARBAGE)
-            (await strict.accept()).say(b"-ERR 'Authorization Violation'\r\n")
+            (await garbage.accept()).send(GARBAGE)
+            (await strict.accept()).send(b"-ERR 'Authorization Violation'\r\n")
             await (await good.accept()).welcome()
             client = await connecting
             assert client.is_connected
@@ -237,7 +237,7 @@ async def started(
     """`waiting` as a task, once it has said its first line, or has filled every buffer on the way."""
     if waiting is not wait_for_room:
         task = asyncio.create_task(waiting(client))
-        await peer.hear_line()
+        await peer.receive_line()
         return task
     peer.stop_reading()
     task = asyncio.create_task(waiting(client))
@@ -249,13 +249,13 @@ async def started(
 
 async def ended_while(waiting: Callable[[Client], Coroutine[Any, Any, object]], end: Callable[[Peer], None]) -> Any:
     """What `waiting` raises when the server does `end` while it waits."""
-    heard: list[BaseException] = []
-    async with conversation(error_callback=heard.append) as (client, peer):
+    received: list[BaseException] = []
+    async with conversation(error_callback=received.append) as (client, peer):
         task = await started(waiting, client, peer)
         end(peer)
         (outcome,) = await asyncio.gather(task, return_exceptions=True)
-        assert await client.wait_closed() is heard[0]
-        assert len(heard) == 1
+        assert await client.wait_closed() is received[0]
+        assert len(received) == 1
         return outcome
 
 
@@ -271,7 +271,7 @@ def test_a_lost_connection_reaches_whoever_waits(
 def test_garbage_from_the_server_reaches_whoever_waits(
     waiting: Callable[[Client], Coroutine[Any, Any, object]],
 ) -> None:
-    error = finish(ended_while(waiting, lambda peer: peer.say(b"+OK\r\nMSG a one 2\r\nxx\r\n")))
+    error = finish(ended_while(waiting, lambda peer: peer.send(b"+OK\r\nMSG a one 2\r\nxx\r\n")))
     assert isinstance(error, RemoteProtocolError) or isinstance(error.__cause__, RemoteProtocolError)
 
 
@@ -279,7 +279,7 @@ def test_garbage_from_the_server_reaches_whoever_waits(
 def test_an_error_that_ends_the_connection_reaches_whoever_waits(
     waiting: Callable[[Client], Coroutine[Any, Any, object]],
 ) -> None:
-    error = finish(ended_while(waiting, lambda peer: peer.say(b"-ERR 'Stale Connection'\r\n")))
+    error = finish(ended_while(waiting, lambda peer: peer.send(b"-ERR 'Stale Connection'\r\n")))
     reason = error if isinstance(error, ServerError) else error.__cause__
     assert isinstance(reason, ServerError)
     assert reason.value == "Stale Connection"
@@ -292,7 +292,7 @@ def test_our_own_close_reaches_whoever_waits(waiting: Callable[[Client], Corouti
     async def main() -> None:
         async with conversation() as (client, peer):
             task = asyncio.create_task(waiting(client))
-            await peer.hear_line()
+            await peer.receive_line()
             await client.close()
             with pytest.raises(ConnectionClosed):
                 await task
@@ -305,7 +305,7 @@ def test_our_own_close_ends_an_iteration_in_order(waiting: Callable[[Client], Co
     async def main() -> object:
         async with conversation() as (client, peer):
             task = asyncio.create_task(waiting(client))
-            await peer.hear_line()
+            await peer.receive_line()
             await client.close()
             return await task
 
@@ -346,13 +346,13 @@ def test_after_the_end_every_use_says_closed_and_why() -> None:
 
 def test_the_reason_is_told_to_on_closed_and_can_be_taken_back() -> None:
     async def main() -> list[object]:
-        told: list[object] = []
+        reported: list[object] = []
         async with conversation() as (client, _):
-            client.on_closed(told.append)
-            client.on_closed(lambda _: told.append("never"))()
+            client.on_closed(reported.append)
+            client.on_closed(lambda _: reported.append("never"))()
             await client.close()
             await asyncio.sleep(0)
-        return told
+        return reported
 
     assert finish(main()) == [None]
 
@@ -362,15 +362,15 @@ def test_the_reason_is_told_to_on_closed_and_can_be_taken_back() -> None:
 
 def test_a_missing_permission_is_reported_and_the_connection_goes_on() -> None:
     async def main() -> list[BaseException]:
-        heard: list[BaseException] = []
-        async with conversation(error_callback=heard.append) as (client, peer):
-            peer.say(b"-ERR 'Permissions Violation for Publish to \"a.b\"'\r\n-ERR 'Invalid Subject'\r\n")
+        received: list[BaseException] = []
+        async with conversation(error_callback=received.append) as (client, peer):
+            peer.send(b"-ERR 'Permissions Violation for Publish to \"a.b\"'\r\n-ERR 'Invalid Subject'\r\n")
             flushing = asyncio.create_task(client.flush())
             await peer.answer_ping()
             with pytest.raises(AuthorizationError):
                 await flushing
             assert client.is_connected
-        return heard
+        return received
 
     permission, subject = finish(main())
     assert isinstance(permission, AuthorizationError)
@@ -384,7 +384,7 @@ def test_an_error_callback_that_raises_is_logged_and_harms_nobody(caplog: pytest
             raise RuntimeError("mine")
 
         async with conversation(error_callback=fail) as (client, peer):
-            peer.say(b"-ERR 'Invalid Subject'\r\n")
+            peer.send(b"-ERR 'Invalid Subject'\r\n")
             flushing = asyncio.create_task(client.flush())
             await peer.answer_ping()
             await flushing
@@ -399,8 +399,8 @@ def test_an_error_callback_that_raises_is_logged_and_harms_nobody(caplog: pytest
 def test_a_ping_of_the_server_is_answered() -> None:
     async def main() -> bytes:
         async with conversation() as (_, peer):
-            peer.say(b"PING\r\nPING\r\n")
-            return await peer.hear(12)
+            peer.send(b"PING\r\nPING\r\n")
+            return await peer.receive(12)
 
     assert finish(main()) == b"PONG\r\nPONG\r\n"
 
@@ -411,11 +411,11 @@ def test_pongs_answer_flushes_in_order_also_after_one_gave_up() -> None:
             with pytest.raises(RequestTimeout, match="no PONG"):
                 await client.flush(0.01)
             second = asyncio.create_task(client.flush())
-            assert await peer.hear(12) == b"PING\r\nPING\r\n"
-            peer.say(b"PONG\r\n")
+            assert await peer.receive(12) == b"PING\r\nPING\r\n"
+            peer.send(b"PONG\r\n")
             await until(lambda: len(client._connection.flushes) == 1)
             assert not second.done()
-            peer.say(b"PONG\r\nPONG\r\n")  # the last one answers nothing
+            peer.send(b"PONG\r\nPONG\r\n")  # the last one answers nothing
             await second
             assert client.is_connected
 
@@ -445,7 +445,7 @@ def test_a_server_that_answers_pings_lives_on() -> None:
 def test_a_later_info_takes_the_place_of_the_first() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
-            peer.say(b'INFO {"max_payload":4,"ldm":true}\r\n')
+            peer.send(b'INFO {"max_payload":4,"ldm":true}\r\n')
             flushing = asyncio.create_task(client.flush())
             await peer.answer_ping()
             await flushing
@@ -464,11 +464,11 @@ def test_close_writes_what_is_buffered_first() -> None:
         async with conversation() as (client, peer):
             client.publish("a", b"last words")
             closing = asyncio.create_task(client.close())
-            said = await peer.hear_end()
+            output = await peer.receive_end()
             peer.hang_up()
             await closing
             await client.close()
-            return said
+            return output
 
     assert finish(main()) == b"PUB a 10\r\nlast words\r\n"
 
@@ -496,12 +496,12 @@ def test_leaving_the_context_flushes_and_closes() -> None:
                     client.publish("a", b"1")
 
             leaving = asyncio.create_task(leave())
-            said = await peer.hear(len(b"PUB a 1\r\n1\r\nPING\r\n"))
-            peer.say(b"PONG\r\n")
-            assert await peer.hear_end() == b""
+            output = await peer.receive(len(b"PUB a 1\r\n1\r\nPING\r\n"))
+            peer.send(b"PONG\r\n")
+            assert await peer.receive_end() == b""
             peer.hang_up()
             await leaving
-            return said
+            return output
 
     assert finish(main()) == b"PUB a 1\r\n1\r\nPING\r\n"
 
@@ -513,13 +513,13 @@ def test_drain_delivers_what_is_on_its_way_then_ends_and_closes() -> None:
     async def main() -> list[bytes]:
         async with conversation() as (client, peer):
             subscription = await client.subscribe("a")
-            assert await peer.hear_line() == b"SUB a 1"
+            assert await peer.receive_line() == b"SUB a 1"
             draining = asyncio.create_task(client.drain())
-            assert await peer.hear_line() == b"UNSUB 1"
-            peer.say(b"MSG a 1 1\r\n1\r\nMSG a 1 1\r\n2\r\n")
+            assert await peer.receive_line() == b"UNSUB 1"
+            peer.send(b"MSG a 1 1\r\n1\r\nMSG a 1 1\r\n2\r\n")
             await peer.answer_ping()
             await peer.answer_ping()
-            assert await peer.hear_end() == b""
+            assert await peer.receive_end() == b""
             peer.hang_up()
             await draining
             return [message.data async for message in subscription]
@@ -549,18 +549,18 @@ def test_drain_waits_for_callbacks_which_may_still_publish() -> None:
                 await message.respond(b"ok")  # type: ignore[misc]
 
             await client.subscribe("a", callback=answer)
-            assert await peer.hear_line() == b"SUB a 1"
+            assert await peer.receive_line() == b"SUB a 1"
             draining = asyncio.create_task(client.drain())
-            assert await peer.hear_line() == b"UNSUB 1"
-            peer.say(b"MSG a 1 r 1\r\n1\r\n")
+            assert await peer.receive_line() == b"UNSUB 1"
+            peer.send(b"MSG a 1 r 1\r\n1\r\n")
             await peer.answer_ping()
             await asyncio.sleep(0.01)
             assert not draining.done()
             go.set()
-            said = await peer.hear(len(b"PUB r 2\r\nok\r\n"))
+            output = await peer.receive(len(b"PUB r 2\r\nok\r\n"))
             await peer.answer_ping()
             peer.hang_up()
             await draining
-            return said
+            return output
 
     assert finish(main()) == b"PUB r 2\r\nok\r\n"

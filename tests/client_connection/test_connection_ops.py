@@ -16,7 +16,7 @@ async def delivered(op: bytes) -> headwater.Message:
     """The message that comes out when the server says `op` to sid 1."""
     async with conversation() as (client, peer):
         subscription = await client.subscribe(">")
-        peer.say(op)
+        peer.send(op)
         return await subscription.next()
 
 
@@ -46,7 +46,7 @@ def test_a_malformed_header_block_is_delivered_and_raises_when_it_is_read() -> N
     async def main() -> None:
         async with conversation() as (client, peer):
             subscription = await client.subscribe("a")
-            peer.say(b"HMSG a 1 %d %d\r\n%sxy\r\nMSG a 1 1\r\nz\r\n" % (len(block), len(block) + 2, block))
+            peer.send(b"HMSG a 1 %d %d\r\n%sxy\r\nMSG a 1 1\r\nz\r\n" % (len(block), len(block) + 2, block))
             bad, good = await subscription.next(), await subscription.next()
             assert (bad.data, bad.header_block, good.data) == (b"xy", block, b"z")
             for _ in range(2):
@@ -61,7 +61,7 @@ def test_a_message_for_a_sid_that_nobody_knows_is_passed_over() -> None:
     async def main() -> bytes:
         async with conversation() as (client, peer):
             subscription = await client.subscribe("a")
-            peer.say(b"MSG a 99 1\r\n1\r\nMSG a 1 1\r\n2\r\n")
+            peer.send(b"MSG a 99 1\r\n1\r\nMSG a 1 1\r\n2\r\n")
             return (await subscription.next()).data
 
     assert finish(main()) == b"2"
@@ -74,10 +74,10 @@ async def published(*calls: dict[str, Any], info: bytes = INFO) -> bytes:
             await client.publish(**call)
         client._connection._flush_soon()
         closing = asyncio.create_task(client.close())
-        said = await peer.hear_end()
+        output = await peer.receive_end()
         peer.hang_up()
         await closing
-        return said
+        return output
 
 
 def test_pub_and_hpub_on_the_wire() -> None:
@@ -132,7 +132,7 @@ def test_a_refused_publish_sends_no_byte_and_the_next_one_is_whole(call: dict[st
             with pytest.raises(kind):
                 client.publish(**call)
             client.publish("good", b"1")
-            return await peer.hear_line()
+            return await peer.receive_line()
 
     assert finish(main()) == b"PUB good 1"
 
@@ -164,7 +164,7 @@ def test_many_publishes_of_one_turn_are_one_write() -> None:
             handed = link._handed
             await asyncio.sleep(0)
             assert link._handed > handed
-            return len(await peer.hear(link._handed - handed))
+            return len(await peer.receive(link._handed - handed))
 
     assert finish(main()) == 10 * len(b"PUB a 1\r\n1\r\n") + 90 * len(b"PUB a 2\r\n10\r\n")
 
@@ -172,7 +172,7 @@ def test_many_publishes_of_one_turn_are_one_write() -> None:
 def test_awaiting_publishes_gives_the_loop_a_turn_once_in_a_mebibyte() -> None:
     async def main() -> int:
         async with conversation() as (client, peer):
-            reading = asyncio.create_task(peer.hear(3 << 20))
+            reading = asyncio.create_task(peer.receive(3 << 20))
             waits = 0
             for _ in range(3 * 1024 + 16):
                 sent = client.publish("a", bytes(1024))
@@ -193,8 +193,8 @@ def test_a_program_that_only_publishes_still_answers_pings() -> None:
                     await client.publish("a", bytes(512))
 
             publishing = asyncio.create_task(publish_for_ever())
-            peer.say(b"PING\r\n")
-            while await peer.hear_line() != b"PONG":
+            peer.send(b"PING\r\n")
+            while await peer.receive_line() != b"PONG":
                 pass
             publishing.cancel()
 

@@ -33,44 +33,44 @@ eyJ0.eyJq.sig
 """
 
 
-def said(credentials: Credentials, url: str = "nats://h", nonce: str = "nonce") -> dict[str, object]:
+def fields_of(credentials: Credentials, url: str = "nats://h", nonce: str = "nonce") -> dict[str, object]:
     filled = credentials.fill(ConnectOptions(), parse_server_url(url), nonce)
     named = ("user", "password", "auth_token", "jwt", "nkey", "sig")
     return {name: value for name in named if (value := getattr(filled, name)) is not None}
 
 
 def test_user_password_and_token_go_out_as_they_are() -> None:
-    assert said(Credentials()) == {}
-    assert said(Credentials(user="u", password="p")) == {"user": "u", "password": "p"}
-    assert said(Credentials(token="t")) == {"auth_token": "t"}
+    assert fields_of(Credentials()) == {}
+    assert fields_of(Credentials(user="u", password="p")) == {"user": "u", "password": "p"}
+    assert fields_of(Credentials(token="t")) == {"auth_token": "t"}
 
 
 def test_those_in_the_url_win() -> None:
-    assert said(Credentials(user="u", password="p"), "nats://v:q@h") == {"user": "v", "password": "q"}
-    assert said(Credentials(user="u", password="p"), "nats://t@h") == {"auth_token": "t"}
+    assert fields_of(Credentials(user="u", password="p"), "nats://v:q@h") == {"user": "v", "password": "q"}
+    assert fields_of(Credentials(user="u", password="p"), "nats://t@h") == {"auth_token": "t"}
 
 
 def test_an_nkey_signs_the_nonce_from_a_text_or_a_file(tmp_path: Path) -> None:
     path = tmp_path / "seed.nk"
     path.write_text(f"# mine\n{SEED}\n")
     for given in (SEED, path, str(path)):
-        told = said(Credentials(nkey_seed=given))
-        assert told["nkey"] == PUBLIC
-        assert len(str(told["sig"])) == 86
-        assert "jwt" not in told
-    assert said(Credentials(nkey_seed=SEED), nonce="") == {}, "a server without nkeys is told nothing"
+        reported = fields_of(Credentials(nkey_seed=given))
+        assert reported["nkey"] == PUBLIC
+        assert len(str(reported["sig"])) == 86
+        assert "jwt" not in reported
+    assert fields_of(Credentials(nkey_seed=SEED), nonce="") == {}, "a server without nkeys is told nothing"
 
 
 def test_a_creds_file_sends_its_jwt_and_a_signature_never_its_seed(tmp_path: Path) -> None:
     path = tmp_path / "user.creds"
     path.write_text(CREDS)
     assert read_creds(path) == ("eyJ0.eyJq.sig", SEED)
-    told = said(Credentials(creds=path))
-    assert told["jwt"] == "eyJ0.eyJq.sig"
-    assert set(told) == {"jwt", "sig"}
-    assert SEED not in str(told)
+    reported = fields_of(Credentials(creds=path))
+    assert reported["jwt"] == "eyJ0.eyJq.sig"
+    assert set(reported) == {"jwt", "sig"}
+    assert SEED not in str(reported)
     path.write_text(CREDS.replace("eyJ0", "eyJ1"))
-    assert said(Credentials(creds=path))["jwt"] == "eyJ1.eyJq.sig", "it is read anew each time"
+    assert fields_of(Credentials(creds=path))["jwt"] == "eyJ1.eyJq.sig", "it is read anew each time"
 
 
 @pytest.mark.parametrize("content", ["", "hello", CREDS.replace("SEED", "LEAF"), CREDS.replace("JWT", "JOT"), "\xff"])
@@ -79,7 +79,7 @@ def test_a_file_that_holds_something_else_is_a_configuration_error(tmp_path: Pat
     path.write_text(content, encoding="latin-1")
     for broken in (Credentials(creds=path), Credentials(nkey_seed=tmp_path / "missing"), Credentials(creds="missing")):
         with pytest.raises(ConfigError) as caught:
-            said(broken)
+            fields_of(broken)
         assert SEED not in str(caught.value)
 
 
@@ -177,9 +177,9 @@ def test_a_server_refuses_us_without_it_or_with_something_else(
 
 def test_credentials_in_the_url_are_enough(shelf: ServerShelf, kind: str) -> None:
     async def main() -> None:
-        for demand, who in (("user", "u:p"), ("token", "t0ken")):
+        for demand, login in (("user", "u:p"), ("token", "t0ken")):
             port = shelf.get(kind, DEMANDS[demand]).port
-            async with await headwater.connect(f"nats://{who}@127.0.0.1:{port}") as client:
+            async with await headwater.connect(f"nats://{login}@127.0.0.1:{port}") as client:
                 await client.flush()
 
     finish(main())
@@ -210,14 +210,14 @@ def test_a_renewed_creds_file_counts_from_the_next_reconnect_on(shelf: ServerShe
 
 
 def test_an_error_may_say_who_we_are_without_a_secret() -> None:
-    def who(**fields: str) -> str:
+    def login(**fields: str) -> str:
         return identity_of(ConnectOptions(**fields))  # type: ignore[arg-type]
 
     claims = {"name": "al", "iss": "ASIGNER", "nats": {"issuer_account": "AOWNER"}}
     body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
-    assert who(jwt=f"e30.{body}.sig", sig="s") == "the user 'al' of the account AOWNER"
-    assert who(jwt="nonsense", sig="s") == "the user of a JWT"
-    assert who(nkey=PUBLIC, sig="s") == f"the user of the nkey {PUBLIC}"
-    assert who(user="u", password="hush") == "the user 'u'"
-    assert who(user="hush") == who(auth_token="hush") == "the user of a token"
-    assert who() == "a user without a name"
+    assert login(jwt=f"e30.{body}.sig", sig="s") == "the user 'al' of the account AOWNER"
+    assert login(jwt="nonsense", sig="s") == "the user of a JWT"
+    assert login(nkey=PUBLIC, sig="s") == f"the user of the nkey {PUBLIC}"
+    assert login(user="u", password="hush") == "the user 'u'"
+    assert login(user="hush") == login(auth_token="hush") == "the user of a token"
+    assert login() == "a user without a name"

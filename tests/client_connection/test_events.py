@@ -36,9 +36,9 @@ def test_an_iteration_that_nobody_reads_is_bounded_and_keeps_the_newest() -> Non
         events.emit(LameDuck(server=str(number)))
     assert stream.dropped == 10
     events.emit(Closed(reason=None))
-    heard = finish(_all(stream))
-    assert len(heard) == KEPT
-    assert heard[0] == LameDuck(server="11")
+    received = finish(_all(stream))
+    assert len(received) == KEPT
+    assert received[0] == LameDuck(server="11")
 
 
 def test_an_iteration_that_was_dropped_is_forgotten() -> None:
@@ -52,27 +52,27 @@ def test_an_iteration_that_was_dropped_is_forgotten() -> None:
 def test_callbacks_hear_in_order_and_one_that_raises_is_logged_and_harms_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    heard: list[Event] = []
+    received: list[Event] = []
 
     def fail(event: Event) -> None:
         raise RuntimeError("mine")
 
-    events = Events(event_callback=heard.append)
+    events = Events(event_callback=received.append)
     forget = events.listen(fail)
     events.emit(LameDuck(server="a"))
     forget()
     forget()
     events.emit(LameDuck(server="b"))
-    assert heard == [LameDuck(server="a"), LameDuck(server="b")]
+    assert received == [LameDuck(server="a"), LameDuck(server="b")]
     assert caplog.text.count("event_callback_failed event=LameDuck") == 1
 
 
 def test_an_error_is_an_event_and_goes_to_the_error_callback_or_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[BaseException] = []
+    received: list[BaseException] = []
     seen: list[Event] = []
     error = HeadwaterError("bad luck")
-    Events(heard.append, seen.append).report(error)
-    assert heard == [error]
+    Events(received.append, seen.append).report(error)
+    assert received == [error]
     assert seen == [Failed(error=error)]
     assert "bad luck" not in caplog.text
     Events().report(error)
@@ -81,18 +81,18 @@ def test_an_error_is_an_event_and_goes_to_the_error_callback_or_the_log(caplog: 
 
 def test_a_coroutine_function_is_a_callback_too_and_what_it_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> list[object]:
-        heard: asyncio.Queue[object] = asyncio.Queue()
+        received: asyncio.Queue[object] = asyncio.Queue()
 
         async def fail(error: BaseException) -> None:
-            heard.put_nowait(error)
+            received.put_nowait(error)
             raise RuntimeError("mine")
 
-        async def hear(event: Event) -> None:
-            heard.put_nowait(event)
+        async def receive(event: Event) -> None:
+            received.put_nowait(event)
 
-        events = Events(fail, hear)
+        events = Events(fail, receive)
         events.report(HeadwaterError("theirs"))
-        return [await heard.get(), await heard.get()]
+        return [await received.get(), await received.get()]
 
     event, error = finish(main())
     assert isinstance(event, Failed) and event.error is error

@@ -134,18 +134,18 @@ def test_a_direct_receiver_that_raises_is_reported_and_nothing_waits(failure: Ba
 
 def test_a_callback_gets_what_waits_up_to_a_number_and_up_to_a_result_to_await() -> None:
     queue = Watched()
-    heard: list[bytes] = []
+    delivered: list[bytes] = []
 
     def callback(message: Message) -> object:
         if message.data == b"2":
             raise ValueError("mine")
-        heard.append(message.data)
+        delivered.append(message.data)
         return "await me" if message.data == b"4" else None
 
     put(queue, b"1", b"2", b"3", b"4", b"5", b"6")
     assert queue.call(callback, 3) is None
-    assert (heard, [str(error) for error in queue.failures]) == ([b"1", b"3"], ["mine"])
+    assert (delivered, [str(error) for error in queue.failures]) == ([b"1", b"3"], ["mine"])
     assert queue.call(callback, 100) == "await me"
     assert queue.pending == 2
     assert queue.call(callback, 100) is None
-    assert (heard, queue.pending, queue.pending_bytes) == ([b"1", b"3", b"4", b"5", b"6"], 0, 0)
+    assert (delivered, queue.pending, queue.pending_bytes) == ([b"1", b"3", b"4", b"5", b"6"], 0, 0)

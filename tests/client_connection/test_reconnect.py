@@ -102,8 +102,8 @@ def test_everybody_is_subscribed_again_and_iterations_go_on(serve: Serve) -> Non
             client = await headwater.connect(proxy.url, error_callback=quiet, **AT_ONCE)  # type: ignore[arg-type]
             plain = await client.subscribe(f"{subject}.*")
             member = await client.subscribe(f"{subject}.a", queue="q")
-            heard: list[bytes] = []
-            await client.subscribe(f"{subject}.a", callback=lambda message: heard.append(message.data))
+            received: list[bytes] = []
+            await client.subscribe(f"{subject}.a", callback=lambda message: received.append(message.data))
             for number in range(20):
                 await client.flush()
                 other.publish(f"{subject}.a", b"%d" % number)
@@ -113,7 +113,7 @@ def test_everybody_is_subscribed_again_and_iterations_go_on(serve: Serve) -> Non
                 async with asyncio.timeout(5):
                     await until(lambda: not client.is_connected)
                     await until(lambda: client.is_connected)
-            assert heard == [b"%d" % number for number in range(20)]
+            assert received == [b"%d" % number for number in range(20)]
             assert client.reconnects == 20
             await client.close()
 
@@ -125,10 +125,10 @@ def test_requests_wait_on_while_the_connection_is_made_anew(serve: Serve) -> Non
         subject = f"test.{secrets.token_hex(4)}"
         async with serve() as url, UnrulyProxy(url) as proxy, await headwater.connect(url) as service:
             client = await headwater.connect(proxy.url, error_callback=quiet, **AT_ONCE)  # type: ignore[arg-type]
-            asked = await service.subscribe(subject)
+            requests = await service.subscribe(subject)
             await service.flush()
             waiting = asyncio.create_task(client.request(subject, timeout=20))
-            question = await asked.next(5)
+            question = await requests.next(5)
             proxy.cut_all()
             await until(lambda: client.reconnects == 1)
             await client.flush()
@@ -176,10 +176,10 @@ def test_subscriptions_come_first_with_what_is_left_of_their_maximum_then_what_w
             gone = await client.subscribe("b")
             await client.subscribe("c")
             gone.unsubscribe()
-            peer.say(b"MSG a 1 1\r\nx\r\nMSG a 1 1\r\ny\r\n")
+            peer.send(b"MSG a 1 1\r\nx\r\nMSG a 1 1\r\ny\r\n")
             flushing = asyncio.create_task(client.flush())
             for _ in range(5):
-                await peer.hear_line()
+                await peer.receive_line()
             await peer.answer_ping()
             await flushing
             peer.cut()
@@ -194,15 +194,15 @@ def test_subscriptions_come_first_with_what_is_left_of_their_maximum_then_what_w
                 b"SUB a q 1\r\nUNSUB 1 3\r\nSUB c 3\r\nSUB e 4\r\nUNSUB 4 2\r\n"
                 b"PUB d 1\r\n1\r\nHPUB d 18 19\r\nNATS/1.0\r\nK: v\r\n\r\n2\r\nPING\r\n"
             )
-            said = await peer.hear(len(wanted))
-            peer.say(b"PONG\r\n")
+            output = await peer.receive(len(wanted))
+            peer.send(b"PONG\r\n")
             await flushing
             late.unsubscribe(1)
-            assert await peer.hear_line() == b"UNSUB 4 1"
+            assert await peer.receive_line() == b"UNSUB 4 1"
             peer.hang_up()
             await client.close()
-            assert said == wanted
-            return said
+            assert output == wanted
+            return output
 
     finish(main())
 
@@ -212,16 +212,16 @@ def test_a_maximum_that_is_set_after_a_reconnect_counts_from_the_new_subscriptio
         async with ScriptedServer() as server:
             client, peer = await connected(server, error_callback=quiet)
             subscription = await client.subscribe("a")
-            peer.say(b"MSG a 1 1\r\nx\r\n")
+            peer.send(b"MSG a 1 1\r\nx\r\n")
             await subscription.next(5)
             peer.cut()
             peer = await server.accept()
             await peer.welcome()
-            assert await peer.hear_line() == b"SUB a 1"
+            assert await peer.receive_line() == b"SUB a 1"
             await until(lambda: client.is_connected)
             subscription.unsubscribe(3)
-            assert await peer.hear_line() == b"UNSUB 1 2"
-            peer.say(b"MSG a 1 1\r\ny\r\nMSG a 1 1\r\nz\r\n")
+            assert await peer.receive_line() == b"UNSUB 1 2"
+            peer.send(b"MSG a 1 1\r\ny\r\nMSG a 1 1\r\nz\r\n")
             assert [message.data async for message in subscription] == [b"y", b"z"]
             peer.hang_up()
             await client.close()
@@ -246,7 +246,7 @@ def test_what_is_published_while_away_is_bounded_and_awaiting_it_waits() -> None
             peer = await server.accept()
             await peer.welcome()
             await waiting
-            await peer.hear((2 << 20) + 1000)
+            await peer.receive((2 << 20) + 1000)
             peer.hang_up()
             await client.close()
 
@@ -258,7 +258,7 @@ def test_a_flush_that_waited_for_the_lost_link_raises_and_a_later_one_waits() ->
         async with ScriptedServer() as server:
             client, peer = await connected(server, error_callback=quiet)
             waiting = asyncio.create_task(client.flush())
-            await peer.hear_line()
+            await peer.receive_line()
             peer.cut()
             with pytest.raises(TransportError, match="lost"):
                 await waiting
@@ -275,18 +275,18 @@ def test_a_flush_that_waited_for_the_lost_link_raises_and_a_later_one_waits() ->
 
 def test_a_garbled_op_ends_the_link_and_not_the_client() -> None:
     async def main() -> None:
-        heard: list[BaseException] = []
+        received: list[BaseException] = []
         async with ScriptedServer() as server:
-            client, peer = await connected(server, error_callback=heard.append)
+            client, peer = await connected(server, error_callback=received.append)
             subscription = await client.subscribe("a")
-            await peer.hear_line()
-            peer.say(b"MSG a 1 1\r\nx\r\nMSG a one 2\r\nxx\r\n")
+            await peer.receive_line()
+            peer.send(b"MSG a 1 1\r\nx\r\nMSG a one 2\r\nxx\r\n")
             peer = await server.accept()
             await peer.welcome()
-            assert await peer.hear_line() == b"SUB a 1"
-            peer.say(b"MSG a 1 1\r\ny\r\n")
+            assert await peer.receive_line() == b"SUB a 1"
+            peer.send(b"MSG a 1 1\r\ny\r\n")
             assert [(await subscription.next(5)).data for _ in range(2)] == [b"x", b"y"]
-            assert [type(error).__name__ for error in heard] == ["RemoteProtocolError"]
+            assert [type(error).__name__ for error in received] == ["RemoteProtocolError"]
             peer.hang_up()
             await client.close()
 
@@ -315,12 +315,12 @@ def test_what_is_no_protocol_is_reported_and_the_client_comes_back(garbage: byte
             client, peer = await connected(server, error_callback=errors.append, event_callback=events.append)
             stream = client.events()
             subscription = await client.subscribe("a")
-            await peer.hear_line()
-            peer.say(garbage)
+            await peer.receive_line()
+            peer.send(garbage)
             peer = await server.accept()
             await peer.welcome()
-            assert await peer.hear_line() == b"SUB a 1"
-            peer.say(b"MSG a 1 1\r\ny\r\n")
+            assert await peer.receive_line() == b"SUB a 1"
+            peer.send(b"MSG a 1 1\r\ny\r\n")
             assert (await subscription.next(5)).data == b"y"
             lost, back = events
             assert isinstance(lost, Disconnected)
@@ -347,19 +347,19 @@ def test_a_malformed_header_block_harms_only_who_looks_at_it() -> None:
                 _ = message.headers
 
             await client.subscribe("b", callback=look)
-            asking = asyncio.create_task(client.request("q"))
+            answering = asyncio.create_task(client.request("q"))
             for _ in range(4):
-                inbox = await peer.hear_line()
+                inbox = await peer.receive_line()
             reply = inbox.split()[2]
             for subject, sid in ((b"a", 1), (b"b", 2), (reply, 3)):
-                peer.say(b"HMSG %s %d 8 9\r\ngarbage!x\r\n" % (subject, sid))
-            peer.say(b"MSG a 1 1\r\ny\r\n")
+                peer.send(b"HMSG %s %d 8 9\r\ngarbage!x\r\n" % (subject, sid))
+            peer.send(b"MSG a 1 1\r\ny\r\n")
             first = await iterated.next(5)
             assert first.data == b"x"
             with pytest.raises(HeaderError):
                 _ = first.headers
             assert (await iterated.next(5)).data == b"y"
-            assert (await asking).data == b"x"
+            assert (await answering).data == b"x"
             await until(lambda: bool(events))
             assert looked == [b"x"]
             assert [type(event) for event in events] == [CallbackFailed]
@@ -390,15 +390,15 @@ def test_close_while_away_ends_everything_at_once() -> None:
 
 def test_credentials_that_are_refused_twice_end_it() -> None:
     async def main() -> None:
-        heard: list[BaseException] = []
+        received: list[BaseException] = []
         async with ScriptedServer() as server:
-            client, peer = await connected(server, error_callback=heard.append)
+            client, peer = await connected(server, error_callback=received.append)
             peer.cut()
             for _ in range(2):
                 peer = await server.accept()
-                peer.say(INFO)
-                await peer.hear_line()
-                peer.say(b"-ERR 'Authorization Violation'\r\n")
+                peer.send(INFO)
+                await peer.receive_line()
+                peer.send(b"-ERR 'Authorization Violation'\r\n")
             assert isinstance(await client.wait_closed(), AuthorizationError)
             assert client.servers == []
             await client.close()
@@ -445,7 +445,7 @@ def test_servers_that_info_names_are_tried_when_the_first_is_gone() -> None:
                 await peer.welcome(INFO.replace(b"{", b'{"connect_urls":["%s","[::1"],' % place, 1))
                 client = await connecting
                 assert client.servers == [first.url, second.url]
-                peer.say(INFO.replace(b"{", b'{"ldm":true,', 1))
+                peer.send(INFO.replace(b"{", b'{"ldm":true,', 1))
                 await until(lambda: any(isinstance(event, LameDuck) for event in events))
             peer = await second.accept()
             assert b'"user":"u"' in await peer.welcome()
@@ -466,7 +466,7 @@ def test_later_news_of_the_cluster_is_told_and_events_can_be_iterated() -> None:
         async with ScriptedServer() as server:
             client, peer = await connected(server)
             events = client.events()
-            peer.say(INFO.replace(b"{", b'{"connect_urls":["10.0.0.9:4222"],', 1))
+            peer.send(INFO.replace(b"{", b'{"connect_urls":["10.0.0.9:4222"],', 1))
             await until(lambda: len(client.servers) == 2)
             peer.hang_up()
             with contextlib.suppress(TransportError):
@@ -493,7 +493,7 @@ def test_a_real_server_in_lame_duck_mode_is_left_for_another(tmp_path: Path) -> 
             await client.flush()
             first.enter_lame_duck_mode()
             async with asyncio.timeout(30):
-                await _told(client, events, LameDuck)
+                await _reported(client, events, LameDuck)
                 await client.reconnect()
             assert client.server == second.url
             client.publish("a", b"1")
@@ -506,7 +506,7 @@ def test_a_real_server_in_lame_duck_mode_is_left_for_another(tmp_path: Path) -> 
     finish(main(), 60)
 
 
-async def _told(client: Client, events: list[Event], kind: type[Event]) -> None:
+async def _reported(client: Client, events: list[Event], kind: type[Event]) -> None:
     async for event in client.events():
         if isinstance(event, kind) or any(isinstance(each, kind) for each in events):
             return
@@ -520,13 +520,13 @@ def test_a_request_that_may_be_repeated_is_asked_again_and_another_waits_on(serv
         subject = f"test.{secrets.token_hex(4)}"
         async with serve() as url, UnrulyProxy(url) as proxy, await headwater.connect(url) as service:
             client = await headwater.connect(proxy.url, error_callback=quiet, **AT_ONCE)  # type: ignore[arg-type]
-            asked = await service.subscribe(f"{subject}.*")
+            requests = await service.subscribe(f"{subject}.*")
             await service.flush()
             once = asyncio.create_task(client.request(f"{subject}.once", timeout=20))
             again = asyncio.create_task(client.request(f"{subject}.again", b"?", headers={"K": "v"}, repeat=True))
-            first = [await asked.next(5) for _ in range(2)]
+            first = [await requests.next(5) for _ in range(2)]
             proxy.cut_all()
-            repeated = await asked.next(5)
+            repeated = await requests.next(5)
             assert (repeated.subject, repeated.data, repeated.headers["K"]) == (f"{subject}.again", b"?", "v")
             assert repeated.reply == next(one.reply for one in first if one.subject == repeated.subject)
             repeated.respond(b"to the second")
@@ -534,7 +534,7 @@ def test_a_request_that_may_be_repeated_is_asked_again_and_another_waits_on(serv
             assert not once.done()
             next(one for one in first if one.subject == f"{subject}.once").respond(b"to the first")
             assert (await once).data == b"to the first"
-            assert not asked.pending
+            assert not requests.pending
             await client.close()
 
     finish(main(), 30)
@@ -545,21 +545,21 @@ def test_a_request_that_was_asked_while_away_is_sent_once() -> None:
         async with ScriptedServer() as server:
             client, peer = await connected(server, error_callback=quiet)
             before = asyncio.create_task(client.request("q", b"1", repeat=True))
-            await peer.hear_line()
-            reply = (await peer.hear_line()).split()[2]
-            await peer.hear_line()
+            await peer.receive_line()
+            reply = (await peer.receive_line()).split()[2]
+            await peer.receive_line()
             peer.cut()
             await until(lambda: not client.is_connected)
             meanwhile = asyncio.create_task(client.request("q", b"2", repeat=True))
             await asyncio.sleep(0)
             peer = await server.accept()
             await peer.welcome()
-            assert (await peer.hear_line()).startswith(b"SUB ")
-            said = [await peer.hear_line() for _ in range(4)]
-            assert [said[1], said[3]] == [b"2", b"1"]
-            assert said[2].split()[2] == reply
-            for control, answer in ((said[0], b"b"), (said[2], b"a")):
-                peer.say(b"MSG %s 1 1\r\n%s\r\n" % (control.split()[2], answer))
+            assert (await peer.receive_line()).startswith(b"SUB ")
+            output = [await peer.receive_line() for _ in range(4)]
+            assert [output[1], output[3]] == [b"2", b"1"]
+            assert output[2].split()[2] == reply
+            for control, answer in ((output[0], b"b"), (output[2], b"a")):
+                peer.send(b"MSG %s 1 1\r\n%s\r\n" % (control.split()[2], answer))
             assert [(await before).data, (await meanwhile).data] == [b"a", b"b"]
             peer.hang_up()
             await client.close()
@@ -571,12 +571,14 @@ def test_requests_end_with_the_connection_at_once() -> None:
     async def main() -> None:
         async with ScriptedServer() as server:
             client, peer = await connected(server, error_callback=quiet, reconnect_attempts=1)
-            asked = [asyncio.create_task(client.request("q", timeout=600, repeat=repeat)) for repeat in (False, True)]
+            requests = [
+                asyncio.create_task(client.request("q", timeout=600, repeat=repeat)) for repeat in (False, True)
+            ]
             for _ in range(5):
-                await peer.hear_line()
+                await peer.receive_line()
             peer.cut()
             (await server.accept()).cut()
-            for one in asked:
+            for one in requests:
                 with pytest.raises(TransportError):
                     await one
             await client.close()

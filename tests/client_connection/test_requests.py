@@ -11,30 +11,30 @@ from headwater.errors import NoResponders, PayloadTooLarge, RequestTimeout, Subj
 from headwater.model.message import Message
 
 
-async def hear_request(peer: Peer) -> tuple[bytes, bytes]:
+async def receive_request(peer: Peer) -> tuple[bytes, bytes]:
     """The reply subject and the payload of the next request."""
-    control = (await peer.hear_line()).split()
-    payload = await peer.hear(int(control[-1]) + 2)
+    control = (await peer.receive_line()).split()
+    payload = await peer.receive(int(control[-1]) + 2)
     return control[2], payload[:-2]
 
 
-def say(peer: Peer, reply: bytes, payload: bytes) -> None:
-    peer.say(b"MSG %s 1 %d\r\n%s\r\n" % (reply, len(payload), payload))
+def send(peer: Peer, reply: bytes, payload: bytes) -> None:
+    peer.send(b"MSG %s 1 %d\r\n%s\r\n" % (reply, len(payload), payload))
 
 
 def test_the_first_request_subscribes_once_for_all_of_them() -> None:
     async def main() -> None:
         async with conversation(inbox_prefix="_INBOX.mine") as (client, peer):
-            asked = [asyncio.create_task(client.request("q", b"%d" % n)) for n in range(3)]
-            sub = (await peer.hear_line()).split()
+            pending = [asyncio.create_task(client.request("q", b"%d" % n)) for n in range(3)]
+            sub = (await peer.receive_line()).split()
             assert sub[0] == b"SUB"
             assert sub[1].startswith(b"_INBOX.mine.")
             assert sub[1].endswith(b".*")
-            heard = [await hear_request(peer) for _ in asked]
-            assert len({reply for reply, _ in heard}) == 3
-            for reply, payload in reversed(heard):
-                say(peer, reply, b"answer to " + payload)
-            assert [(await one).data for one in asked] == [b"answer to 0", b"answer to 1", b"answer to 2"]
+            received = [await receive_request(peer) for _ in pending]
+            assert len({reply for reply, _ in received}) == 3
+            for reply, payload in reversed(received):
+                send(peer, reply, b"answer to " + payload)
+            assert [(await one).data for one in pending] == [b"answer to 0", b"answer to 1", b"answer to 2"]
             assert client._requests.outstanding == 0
 
     finish(main())
@@ -45,14 +45,14 @@ def test_a_request_times_out_naming_what_was_asked_and_a_late_answer_harms_nobod
         async with conversation() as (client, peer):
             with pytest.raises(RequestTimeout, match=r"'q\.slow' within 0\.01 s"):
                 await client.request("q.slow", timeout=0.01)
-            await peer.hear_line()
-            late, _ = await hear_request(peer)
+            await peer.receive_line()
+            late, _ = await receive_request(peer)
             second = asyncio.create_task(client.request("q"))
-            reply, _ = await hear_request(peer)
-            say(peer, late, b"late")
-            say(peer, late + b".x", b"strange")
-            say(peer, reply, b"first")
-            say(peer, reply, b"second")
+            reply, _ = await receive_request(peer)
+            send(peer, late, b"late")
+            send(peer, late + b".x", b"strange")
+            send(peer, reply, b"first")
+            send(peer, reply, b"second")
             assert (await second).data == b"first"
             assert client._requests.outstanding == 0
             assert client.is_connected
@@ -63,11 +63,11 @@ def test_a_request_times_out_naming_what_was_asked_and_a_late_answer_harms_nobod
 def test_a_cancelled_request_is_forgotten() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
-            asked = asyncio.create_task(client.request("q"))
-            await peer.hear_line()
-            asked.cancel()
+            pending = asyncio.create_task(client.request("q"))
+            await peer.receive_line()
+            pending.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await asked
+                await pending
             assert client._requests.outstanding == 0
 
     finish(main())
@@ -88,12 +88,12 @@ def test_a_refused_request_is_forgotten_too() -> None:
 def test_no_responders_is_known_at_once() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
-            asked = asyncio.create_task(client.request("q", timeout=60))
-            await peer.hear_line()
-            reply, _ = await hear_request(peer)
-            peer.say(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % reply)
+            pending = asyncio.create_task(client.request("q", timeout=60))
+            await peer.receive_line()
+            reply, _ = await receive_request(peer)
+            peer.send(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % reply)
             with pytest.raises(NoResponders, match="'q'"):
-                await asked
+                await pending
 
     finish(main())
 
@@ -103,11 +103,11 @@ def test_losing_the_connection_with_many_requests_out_leaves_no_unheard_error(
 ) -> None:
     async def main() -> None:
         async with conversation(error_callback=lambda _: None) as (client, peer):
-            asked = [asyncio.create_task(client.request("q")) for _ in range(5)]
-            await peer.hear_line()
-            asked[0].cancel()
+            pending = [asyncio.create_task(client.request("q")) for _ in range(5)]
+            await peer.receive_line()
+            pending[0].cancel()
             peer.hang_up()
-            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            outcomes = await asyncio.gather(*pending, return_exceptions=True)
             assert isinstance(outcomes[0], asyncio.CancelledError)
             assert all("lost" in str(outcome) for outcome in outcomes[1:])
 
@@ -142,12 +142,12 @@ def test_inboxes_differ() -> None:
 def test_any_status_but_503_is_an_answer_and_tells_itself(status: bytes) -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
-            asking = asyncio.create_task(client.request("q"))
-            await peer.hear_line()
-            reply, _ = await hear_request(peer)
+            answering = asyncio.create_task(client.request("q"))
+            await peer.receive_line()
+            reply, _ = await receive_request(peer)
             block = b"NATS/1.0 " + status + b"\r\n\r\n"
-            peer.say(b"HMSG %s 1 %d %d\r\n%s\r\n" % (reply, len(block), len(block), block))
-            answer = await asking
+            peer.send(b"HMSG %s 1 %d %d\r\n%s\r\n" % (reply, len(block), len(block), block))
+            answer = await answering
             code, _, description = status.decode().partition(" ")
             assert answer.status == (int(code), description)
             assert not answer.headers

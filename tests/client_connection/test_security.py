@@ -122,7 +122,7 @@ def test_a_server_without_tls_is_refused_when_we_insist_on_it() -> None:
     async def main() -> None:
         async with ScriptedServer() as server:
             connecting = asyncio.create_task(headwater.connect(server.url.replace("nats:", "tls:")))
-            (await server.accept()).say(INFO)
+            (await server.accept()).send(INFO)
             with pytest.raises(ConfigError, match="does not offer TLS"):
                 await connecting
 
@@ -217,8 +217,8 @@ def test_what_is_no_websocket_server_is_a_transport_error() -> None:
                     headwater.connect(server.url.replace("nats:", "ws:"), connect_timeout=0.5)
                 )
                 peer = await server.accept()
-                assert (await peer.hear_line()).startswith(b"GET / HTTP/1.1")
-                peer.say(answer)
+                assert (await peer.receive_line()).startswith(b"GET / HTTP/1.1")
+                peer.send(answer)
                 with pytest.raises(TransportError):
                     await connecting
 

@@ -34,12 +34,12 @@ def test_every_wait_of_a_client_takes_a_timedelta(tmp_path: Path) -> None:
             client = await headwater.connect(broker.url, connect_timeout=LONG, reconnect_wait=SHORT)
             async with client:
                 await client.subscribe("echo", callback=lambda message: message.respond(message.data))
-                news = await client.subscribe("news")
+                updates = await client.subscribe("news")
                 assert (await client.request("echo", b"1", timeout=LONG)).data == b"1"
                 answers = client.request_many("echo", b"2", LONG, stall=LONG, count=1)
                 assert [message.data async for message in answers] == [b"2"]
                 with pytest.raises(RequestTimeout):
-                    await news.next(SHORT)
+                    await updates.next(SHORT)
                 await client.flush(LONG)
                 jetstream = client.jetstream(timeout=LONG)
                 await jetstream.create_stream(StreamConfig(name="S", subjects=["s"]))
@@ -53,7 +53,7 @@ def test_every_wait_of_a_client_takes_a_timedelta(tmp_path: Path) -> None:
                     async for message in messages:
                         await message.ack_sync(timeout=LONG)
                         break
-                await news.drain(LONG)
+                await updates.drain(LONG)
                 await client.drain(LONG)
 
     finish(main(), 60)

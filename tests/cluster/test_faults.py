@@ -134,12 +134,12 @@ def cut_one(nodes: list[Node]) -> Noticed:
     assert route.link is not None
     route.link.abort()
 
-    def told() -> bool:
+    def reported() -> bool:
         return all(
             peer.link != route.number for node in nodes[1:] for peer in cluster_of(node.broker).peers
         )  # both have lost that route
 
-    return told
+    return reported
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ async def arrived(nodes: list[Node]) -> None:
 Intruder = Callable[[AsyncExitStack, list[Node]], Awaitable[None]]
 
 
-async def says_it_is_another(stack: AsyncExitStack, nodes: list[Node]) -> None:
+async def claims_to_be_another(stack: AsyncExitStack, nodes: list[Node]) -> None:
     """A second server with the id of a member."""
     stolen = nodes[1].broker.server_id
     await talk(
@@ -261,7 +261,7 @@ async def says_it_is_another(stack: AsyncExitStack, nodes: list[Node]) -> None:
     )
 
 
-async def says_it_is_us(stack: AsyncExitStack, nodes: list[Node]) -> None:
+async def claims_to_be_us(stack: AsyncExitStack, nodes: list[Node]) -> None:
     own = nodes[0].broker.server_id
     await talk(nodes[0], b'CONNECT {"name":"%b","cluster":"hw"}\r\nINFO {"server_id":"%b","server_name":"x"}\r\n', own)
 
@@ -289,21 +289,21 @@ async def does_not_know_the_password(stack: AsyncExitStack, nodes: list[Node]) -
     address = f"127.0.0.1:{nodes[0].proxy.port}"
     await start_node(stack, "wrong", [f"nats-route://route:guess@{address}"], username="route", password="guess")
     for shown in (b"", b',"user":"route","pass":"guess"', b',"user":"root","pass":"s3cret"'):
-        said = b'CONNECT {"name":"X","cluster":"hw"%b}\r\nINFO {"server_id":"X"}\r\nRS+ $G accounted\r\n' % shown
-        await talk(nodes[0], said + b"RMSG $G accounted 6\r\nn0 999\r\n", "")
+        output = b'CONNECT {"name":"X","cluster":"hw"%b}\r\nINFO {"server_id":"X"}\r\nRS+ $G accounted\r\n' % shown
+        await talk(nodes[0], output + b"RMSG $G accounted 6\r\nn0 999\r\n", "")
     async with AsyncExitStack() as visit:
         broker = await start_node(visit, "n9", [f"nats-route://route:s3cret@{address}"], **CREDENTIALS)
         await meshed([broker], len(nodes))
     await meshed([node.broker for node in nodes], len(nodes) - 1)
 
 
-async def talk(node: Node, said: bytes, server_id: str) -> None:
+async def talk(node: Node, output: bytes, server_id: str) -> None:
     """Send bytes to the route port, and read until the end."""
 
     def converse() -> None:
         with RawLink(cluster_of(node.broker).port) as link:
-            link.say(said.replace(b"%b", server_id.encode()))
-            link.hear_end()
+            link.send(output.replace(b"%b", server_id.encode()))
+            link.receive_end()
 
     await asyncio.to_thread(converse)
 
@@ -311,8 +311,8 @@ async def talk(node: Node, said: bytes, server_id: str) -> None:
 @pytest.mark.parametrize(
     "intrude",
     [
-        says_it_is_another,
-        says_it_is_us,
+        claims_to_be_another,
+        claims_to_be_us,
         comes_from_another_cluster,
         has_its_own_address_among_its_routes,
         does_not_know_the_password,
@@ -354,10 +354,10 @@ def test_killed_process_loses_only_its_own_messages_and_its_successor_joins() ->
                 await publish_until(nodes, lambda: all(len(cluster_of(broker).peers) == 2 for broker in brokers))
                 client = await nats.connect(f"nats://127.0.0.1:{ports[0]}", allow_reconnect=False)
                 ids.add(client._server_info["server_id"])
-                heard = asyncio.Event()
-                await client.subscribe("accounted", cb=partial(set_event, heard))
+                received = asyncio.Event()
+                await client.subscribe("accounted", cb=partial(set_event, received))
                 await flushed(client)
-                await publish_until(nodes, heard.is_set)
+                await publish_until(nodes, received.is_set)
                 await client.close()
             finally:
                 process.kill()

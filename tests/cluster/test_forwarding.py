@@ -15,7 +15,7 @@ def test_peer_gets_one_copy_however_many_of_its_subjects_match() -> None:
     for subject in (b"foo.bar", b"foo.*", b">"):
         bench.forwarding.want(peer, subject, b"", 1)
     assert bench.publish(b"foo.bar", b"answer") == 1
-    assert link.said() == b"RMSG $G foo.bar answer 2\r\nhi\r\n"
+    assert link.take_flushed() == b"RMSG $G foo.bar answer 2\r\nhi\r\n"
 
 
 def test_headers_travel_to_peers_that_take_them_and_are_counted_where_not() -> None:
@@ -25,9 +25,9 @@ def test_headers_travel_to_peers_that_take_them_and_are_counted_where_not() -> N
     bench.forwarding.want(plain[1], b"foo", b"", 1)
     bench.forwarding.want_one(old[1], b"foo", b"", b"RSID:4:9")
     assert bench.publish(b"foo", b"answer", BLOCK) == 3
-    assert modern[0].said() == b"HMSG $G foo answer 18 20\r\n" + BLOCK + b"hi\r\n"
-    assert plain[0].said() == b"RMSG $G foo answer 2\r\nhi\r\n"
-    assert old[0].said() == b"MSG foo RSID:4:9 answer 2\r\nhi\r\n"
+    assert modern[0].take_flushed() == b"HMSG $G foo answer 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert plain[0].take_flushed() == b"RMSG $G foo answer 2\r\nhi\r\n"
+    assert old[0].take_flushed() == b"MSG foo RSID:4:9 answer 2\r\nhi\r\n"
     assert bench.forwarding.headers_dropped == 2
 
 
@@ -46,9 +46,9 @@ def test_one_member_of_a_group_in_the_whole_cluster_gets_each_message(in_v1: boo
     got: Counter[int] = Counter()
     for _ in range(300):
         assert bench.publish(b"work") == 1
-        said = [at for at, link in enumerate(links) if link.said()]
-        assert len(said) == 1
-        got.update(said)
+        sent = [at for at, link in enumerate(links) if link.take_flushed()]
+        assert len(sent) == 1
+        got.update(sent)
     assert min(got[at] for at in range(3)) > 60  # a fair choice gives 100 each, one in a million runs less than 60
 
 
@@ -60,12 +60,12 @@ def test_weight_makes_a_peer_as_likely_as_its_members() -> None:
     ours = 0
     for _ in range(400):
         bench.publish(b"work")
-        ours += bool(here.said())
-        link.said()
+        ours += bool(here.take_flushed())
+        link.take_flushed()
     assert 60 < ours < 140
     bench.forwarding.want(peer, b"work", b"wkrs", 0)
     bench.publish(b"work")
-    assert here.said()
+    assert here.take_flushed()
 
 
 def test_plain_interest_and_groups_of_a_v2_peer_share_a_frame_and_of_a_v1_peer_do_not() -> None:
@@ -78,10 +78,12 @@ def test_plain_interest_and_groups_of_a_v2_peer_share_a_frame_and_of_a_v1_peer_d
     bench.forwarding.want_one(old, b"work", b"", b"RSID:1:1")
     bench.forwarding.want_one(old, b"work", b"c", b"QRSID:1:2")
     bench.publish(b"work")
-    assert link.said() in (b"RMSG $G work | a b 2\r\nhi\r\n", b"RMSG $G work | b a 2\r\nhi\r\n")
-    assert old_link.said() == b"MSG work RSID:1:1 2\r\nhi\r\nMSG work QRSID:1:2 2\r\nhi\r\n"
+    assert link.take_flushed() in (b"RMSG $G work | a b 2\r\nhi\r\n", b"RMSG $G work | b a 2\r\nhi\r\n")
+    assert old_link.take_flushed() == b"MSG work RSID:1:1 2\r\nhi\r\nMSG work QRSID:1:2 2\r\nhi\r\n"
     bench.publish(b"work", b"answer", BLOCK)
-    assert link.said().startswith((b"HMSG $G work + answer a b 18 20\r\n", b"HMSG $G work + answer b a 18 20\r\n"))
+    assert link.take_flushed().startswith(
+        (b"HMSG $G work + answer a b 18 20\r\n", b"HMSG $G work + answer b a 18 20\r\n")
+    )
 
 
 @pytest.mark.parametrize("block", [b"", BLOCK])
@@ -90,7 +92,7 @@ def test_run_of_messages_is_forwarded_as_the_same_messages_one_by_one(block: byt
     """To a v2 peer, one without headers, a v1 peer, one whose subscription ends within the run, and a local client."""
     head = b"HPUB foo %d %d\r\n" % (len(block), len(block) + 2) if block else b"PUB foo 2\r\n"
     ops = [head + block + b"%02d\r\n" % number for number in range(12)]
-    heard: list[list[bytes]] = []
+    received: list[list[bytes]] = []
     for pieces in ([b"".join(ops)], ops):
         bench = Bench()
         links = [bench.client(b"foo")]
@@ -107,10 +109,10 @@ def test_run_of_messages_is_forwarded_as_the_same_messages_one_by_one(block: byt
         for piece in pieces:
             assert parser.parse(bytearray(piece), 0, len(piece)) == len(piece)
         bench.router.flush()
-        heard.append([link.said() for link in links])
-    assert [said.count(b"foo") for said in heard[0]] == [12, 12, 12, 12, 5]
+        received.append([link.take_flushed() for link in links])
+    assert [sent.count(b"foo") for sent in received[0]] == [12, 12, 12, 12, 5]
     if not queue:  # the choice among members differs each time
-        assert heard[0] == heard[1]
+        assert received[0] == received[1]
 
 
 @pytest.mark.parametrize("block", [b"", BLOCK])
@@ -124,7 +126,7 @@ def test_run_for_groups_of_one_peer_is_the_same_messages_one_by_one(
     sizes = b"%d %d\r\n" % (len(block), len(block) + 2) if block else b"2\r\n"
     head = (b"HPUB foo " if block else b"PUB foo ") + reply + sizes
     ops = [head + block + b"%02d\r\n" % number for number in range(12)]
-    heard = []
+    received = []
     for pieces in ([b"".join(ops)], ops):
         bench = Bench()
         link, peer = bench.peer(kind == "v1", kind == "v2")
@@ -134,16 +136,16 @@ def test_run_for_groups_of_one_peer_is_the_same_messages_one_by_one(
             else:
                 bench.forwarding.want(peer, b"foo", queue, 2 if queue else 1)
         forward(bench, pieces)
-        heard.append(link.said())
+        received.append(link.take_flushed())
     frames = 12 * len(wanted) if kind == "v1" else 12
-    assert [said.count(b"MSG ") for said in heard] == [frames, frames]
+    assert [sent.count(b"MSG ") for sent in received] == [frames, frames]
     if kind == "v1":  # a run writes the frames of one subscription after those of the other
-        assert sorted(heard[0].split(b"MSG ")) == sorted(heard[1].split(b"MSG "))
+        assert sorted(received[0].split(b"MSG ")) == sorted(received[1].split(b"MSG "))
     else:
-        assert heard[0] == heard[1]
+        assert received[0] == received[1]
         listed = b" ".join([queue for queue in wanted if queue])
         sign = b" + answer " if reply else b" | "
-        assert heard[0].count(b"MSG $G foo" + sign + listed + b" ") == 12
+        assert received[0].count(b"MSG $G foo" + sign + listed + b" ") == 12
 
 
 def test_run_for_a_group_at_several_peers_goes_to_one_member_per_message_in_order() -> None:
@@ -156,10 +158,10 @@ def test_run_for_a_group_at_several_peers_goes_to_one_member_per_message_in_orde
     watcher, peer = bench.peer()
     bench.forwarding.want(peer, b"foo", b"", 1)
     forward(bench, [b"".join(b"PUB foo 3\r\n%03d\r\n" % number for number in range(300))])
-    got = [[int(frame[-5:]) for frame in link.said().split(b"RMSG ")[1:]] for link in links]
+    got = [[int(frame[-5:]) for frame in link.take_flushed().split(b"RMSG ")[1:]] for link in links]
     assert sorted(number for numbers in got for number in numbers) == list(range(300))
     assert all(numbers == sorted(numbers) and len(numbers) > 60 for numbers in got)
-    assert watcher.said() == b"".join(b"RMSG $G foo 3\r\n%03d\r\n" % number for number in range(300))
+    assert watcher.take_flushed() == b"".join(b"RMSG $G foo 3\r\n%03d\r\n" % number for number in range(300))
 
 
 def test_limit_set_after_messages_were_sent_applies_and_other_interest_stays() -> None:
@@ -170,11 +172,11 @@ def test_limit_set_after_messages_were_sent_applies_and_other_interest_stays() -
     forward(bench, ops)
     bench.forwarding.limit_one(peer, b"QRSID:1:1", 6)
     forward(bench, ops)
-    assert link.said().count(b"MSG foo QRSID:1:1") == 6
+    assert link.take_flushed().count(b"MSG foo QRSID:1:1") == 6
     other, newer = bench.peer()
     bench.forwarding.want(newer, b"*", b"a", 1)
     forward(bench, ops)
-    assert (link.said().count(b"MSG"), other.said().count(b"RMSG $G foo | a 2")) == (0, 4)
+    assert (link.take_flushed().count(b"MSG"), other.take_flushed().count(b"RMSG $G foo | a 2")) == (0, 4)
 
 
 ACK = b"$JS.ACK.s.c.1.2.3.4.5"
@@ -194,14 +196,14 @@ def test_delivery_to_an_inbox_goes_to_peers_with_interest_in_it_and_its_subject_
     bench.forwarding.want(peer, b"_INBOX.*", b"", 1)
     bench.forwarding.want(other, b"orders.*", b"", 1)
     assert deliver(bench, b"_INBOX.1", BLOCK) == 2
-    assert link.said() == b"HMSG $G _INBOX.1 " + ACK + b"@orders.eu 18 20\r\n" + BLOCK + b"hi\r\n"
-    assert other_link.said() == b""
-    assert here.said() == b"HMSG orders.eu 1 " + ACK + b" 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert link.take_flushed() == b"HMSG $G _INBOX.1 " + ACK + b"@orders.eu 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert other_link.take_flushed() == b""
+    assert here.take_flushed() == b"HMSG orders.eu 1 " + ACK + b" 18 20\r\n" + BLOCK + b"hi\r\n"
     assert deliver(bench, b"_INBOX.2") == 1
-    assert link.said() == b"RMSG $G _INBOX.2 " + ACK + b"@orders.eu 2\r\nhi\r\n"
+    assert link.take_flushed() == b"RMSG $G _INBOX.2 " + ACK + b"@orders.eu 2\r\nhi\r\n"
     bench.forwarding.want(peer, b"_INBOX.*", b"", 0)
     assert deliver(bench, b"_INBOX.2") == 0
-    assert link.said() == b""
+    assert link.take_flushed() == b""
 
 
 def test_delivery_without_an_ack_subject_shows_the_inbox_to_peers() -> None:
@@ -210,7 +212,7 @@ def test_delivery_without_an_ack_subject_shows_the_inbox_to_peers() -> None:
     bench.forwarding.want(peer, b"_INBOX.1", b"", 1)
     assert bench.router.deliver(b"_INBOX.1", b"orders.eu", b"", b"", b"hi") == 1
     bench.router.flush()
-    assert link.said() == b"RMSG $G _INBOX.1 2\r\nhi\r\n"
+    assert link.take_flushed() == b"RMSG $G _INBOX.1 2\r\nhi\r\n"
 
 
 def test_gnatsd_is_spared_the_subject_behind_the_reply() -> None:
@@ -219,11 +221,11 @@ def test_gnatsd_is_spared_the_subject_behind_the_reply() -> None:
     for _, peer in (ours, gnatsd):
         bench.forwarding.want_one(peer, b"_INBOX.1", b"", b"RSID:1:1")
     assert deliver(bench, b"_INBOX.1") == 2
-    assert ours[0].said() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b"@orders.eu 2\r\nhi\r\n"
-    assert gnatsd[0].said() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b" 2\r\nhi\r\n"
+    assert ours[0].take_flushed() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b"@orders.eu 2\r\nhi\r\n"
+    assert gnatsd[0].take_flushed() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b" 2\r\nhi\r\n"
     assert deliver(bench, b"_INBOX.1", BLOCK) == 2
-    assert ours[0].said() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b"@orders.eu 2\r\nhi\r\n"
-    assert gnatsd[0].said() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b" 2\r\nhi\r\n"
+    assert ours[0].take_flushed() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b"@orders.eu 2\r\nhi\r\n"
+    assert gnatsd[0].take_flushed() == b"MSG _INBOX.1 RSID:1:1 " + ACK + b" 2\r\nhi\r\n"
 
 
 def test_one_member_of_a_deliver_group_in_the_whole_cluster_gets_each_delivery() -> None:
@@ -234,10 +236,10 @@ def test_one_member_of_a_deliver_group_in_the_whole_cluster_gets_each_delivery()
     there = 0
     for _ in range(100):
         assert deliver(bench, b"deliver") == 1
-        said = link.said()
-        assert bool(said) != bool(here.said())
-        there += bool(said)
-        assert said in (b"", b"RMSG $G deliver + " + ACK + b"@orders.eu group 2\r\nhi\r\n")
+        sent = link.take_flushed()
+        assert bool(sent) != bool(here.take_flushed())
+        there += bool(sent)
+        assert sent in (b"", b"RMSG $G deliver + " + ACK + b"@orders.eu group 2\r\nhi\r\n")
     assert 20 < there < 80
 
 
@@ -248,4 +250,4 @@ def test_withheld_subjects_are_not_delivered_to_inboxes_at_peers() -> None:
     bench.forwarding.withheld = SubjectSet([b"secret.>"])
     assert deliver(bench, b"secret.1") == 0
     assert deliver(bench, b"open.1") == 1
-    assert link.said().startswith(b"RMSG $G open.1 ")
+    assert link.take_flushed().startswith(b"RMSG $G open.1 ")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clusters import HELLO, cluster_of, connect, heard_by_all, meshed, route_url, run, start_node
+from support.clusters import HELLO, cluster_of, connect, meshed, received_by_all, route_url, run, start_node
 from support.nats_server import gnatsd_binaries, start_nats_server
 from support.raw_wire import RawLink
 
@@ -69,7 +69,7 @@ def test_one_of_ours_and_two_real_servers_with_a_route_password_find_each_other_
                 await start(at, seed_url)
         await meshed(brokers, 2)
         clients = [await connect(stack, url) for url in urls]
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
 
     run(test)
 
@@ -113,8 +113,8 @@ def test_a_peer_that_cannot_serve_our_leaf_nodes_is_named_in_the_log(
 
         def talk() -> None:
             with RawLink(cluster_of(node).port) as link:
-                link.say(hello + b"PING\r\n")
-                link.hear_until(b"PONG\r\n")
+                link.send(hello + b"PING\r\n")
+                link.receive_until(b"PONG\r\n")
 
         await asyncio.to_thread(talk)
         warned = [line for line in caplog.messages if line.startswith("peer_without_leafs")]

@@ -58,7 +58,7 @@ subjects.
 """
 
 
-async def heard(what: Callable[[], Awaitable[object]]) -> None:
+async def received(what: Callable[[], Awaitable[object]]) -> None:
     """Retry a publish while no stream listens: with nats-servers the answer to a creation may arrive before the stream
     exists.
     """
@@ -72,7 +72,7 @@ async def heard(what: Callable[[], Awaitable[object]]) -> None:
 async def fill(writer: JetStreamContext, name: str) -> None:
     await writer.add_stream(name=name, subjects=[f"{name}.>"], placement=PLACEMENT)
     for number in range(3):
-        await heard(partial(writer.publish, f"{name}.{number}", b"%d" % number, headers={"N": str(number)}))
+        await received(partial(writer.publish, f"{name}.{number}", b"%d" % number, headers={"N": str(number)}))
 
 
 def check(name: str, messages: list[Msg]) -> None:
@@ -111,7 +111,7 @@ async def fetch_a_batch(stream: JetStreamContext, _client: Client, name: str) ->
         await pull.fetch(1, timeout=0.05)
 
 
-async def fetch_less_than_asked_for(stream: JetStreamContext, _client: Client, name: str) -> None:
+async def fetch_less_than_requested(stream: JetStreamContext, _client: Client, name: str) -> None:
     pull = await stream.pull_subscribe(f"{name}.>", durable="less")
     check(name, await fetch(pull, 10, timeout=0.3, heartbeat=0.1))
 
@@ -166,7 +166,7 @@ async def messages_by_sequence(stream: JetStreamContext, _client: Client, name: 
 READS: list[Way] = [
     fetch_one_by_one,
     fetch_a_batch,
-    fetch_less_than_asked_for,
+    fetch_less_than_requested,
     push,
     push_to_a_callback,
     push_to_a_queue_group,
@@ -255,7 +255,7 @@ def test_a_bucket_is_read_from_every_node(cluster: StreamCluster, way: Way) -> N
         config = KeyValueConfig(bucket=name, history=5, placement=PLACEMENT)
         bucket = await writer.create_key_value(config)
         for key, value in [("a", b"1"), ("a", b"2"), ("b", b"3"), ("c", b"4")]:
-            await heard(partial(bucket.put, key, value))
+            await received(partial(bucket.put, key, value))
         await bucket.delete("c")
 
     play(cluster, way, prepare)

@@ -42,20 +42,20 @@ def test_stopping_broker_withdraws_its_interest_and_delivers_what_peers_sent_bef
         await client.flush()
         with await asyncio.to_thread(RawLink, cluster_of(broker).port) as peer:
             if protocol == "v2":
-                peer.say(HELLO)
-                await asyncio.to_thread(peer.hear_until, b"RS+ $G work wkrs 1\r\n")
+                peer.send(HELLO)
+                await asyncio.to_thread(peer.receive_until, b"RS+ $G work wkrs 1\r\n")
                 withdrawn, last = b"RS- $G work wkrs\r\n", b"RMSG $G work | wkrs 4\r\nlast\r\n"
             else:
-                peer.say(HELLO_V1)
-                await asyncio.to_thread(peer.hear_until, b"SUB work wkrs QRSID:1:1\r\n")
+                peer.send(HELLO_V1)
+                await asyncio.to_thread(peer.receive_until, b"SUB work wkrs QRSID:1:1\r\n")
                 withdrawn, last = b"UNSUB QRSID:1:1\r\n", b"MSG work QRSID:1:1 4\r\nlast\r\n"
             stopping = asyncio.ensure_future(broker.stop())
-            assert withdrawn in await asyncio.to_thread(peer.hear_until, PING)
+            assert withdrawn in await asyncio.to_thread(peer.receive_until, PING)
             await client.flush()  # clients are served until the peers have answered
-            peer.say(last + b"PONG\r\n")
-            await asyncio.to_thread(peer.hear_until, b"PING\r\n")
-            peer.say(b"PONG\r\n")
-            assert await asyncio.to_thread(peer.hear_end) == b""
+            peer.send(last + b"PONG\r\n")
+            await asyncio.to_thread(peer.receive_until, b"PING\r\n")
+            peer.send(b"PONG\r\n")
+            assert await asyncio.to_thread(peer.receive_end) == b""
         await stopping
         assert inbox.got == [("work", b"last")]
 
@@ -72,19 +72,19 @@ def test_messages_of_a_stopping_brokers_clients_are_read_by_the_peers_before_the
 
         client = await connect(stack, broker.url, closed_cb=leave)
         with await asyncio.to_thread(RawLink, cluster_of(broker).port) as peer:
-            peer.say(HELLO + b"RS+ $G out\r\nPING\r\n")
-            await asyncio.to_thread(peer.hear_until, b"PONG\r\n")
+            peer.send(HELLO + b"RS+ $G out\r\nPING\r\n")
+            await asyncio.to_thread(peer.receive_until, b"PONG\r\n")
             stopping = asyncio.ensure_future(broker.stop())
-            await asyncio.to_thread(peer.hear_until, PING)
+            await asyncio.to_thread(peer.receive_until, PING)
             await client.publish("out", b"said while it stops")
             await client.flush()
             assert not left.is_set()
-            peer.say(b"PONG\r\n")
+            peer.send(b"PONG\r\n")
             await left.wait()
-            heard = await asyncio.to_thread(peer.hear_until, PING)
-            assert b"RMSG $G out 19\r\nsaid while it stops\r\n" in heard
+            received = await asyncio.to_thread(peer.receive_until, PING)
+            assert b"RMSG $G out 19\r\nsaid while it stops\r\n" in received
             assert not stopping.done()
-            peer.say(b"PONG\r\n")
+            peer.send(b"PONG\r\n")
             await stopping
 
     run(test)
@@ -98,8 +98,8 @@ def test_peer_that_does_not_answer_holds_up_the_end_for_a_bounded_time_and_is_na
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0")
         with await asyncio.to_thread(RawLink, cluster_of(broker).port) as peer, caplog.at_level(logging.WARNING):
-            peer.say(HELLO + b"PING\r\n")
-            await asyncio.to_thread(peer.hear_until, b"PONG\r\n")
+            peer.send(HELLO + b"PING\r\n")
+            await asyncio.to_thread(peer.receive_until, b"PONG\r\n")
             await broker.stop()
         assert [record.getMessage().split()[0] for record in caplog.records] == ["route_not_drained"]
 

@@ -38,7 +38,7 @@ def test_the_servers_own_subjects_and_those_not_imported_are_not_announced() -> 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([b"a", b"b.*"]), st.sampled_from([b"", b"q"])), max_size=30))
 def test_new_peer_gets_the_sum_of_all_changes(changes: list[tuple[bool, bytes, bytes]]) -> None:
     local = LocalInterest(b"$G")
-    heard: dict[tuple[bytes, ...], int] = {}
+    received: dict[tuple[bytes, ...], int] = {}
     here: list[Subscription] = []
     for add, subject, queue in changes:
         if add:
@@ -50,12 +50,12 @@ def test_new_peer_gets_the_sum_of_all_changes(changes: list[tuple[bool, bytes, b
             continue
         words = tuple(line.split())
         if words and words[0] == b"RS+":
-            heard[words[2:4]] = int(words[4]) if len(words) > 4 else 1
+            received[words[2:4]] = int(words[4]) if len(words) > 4 else 1
         elif words:
-            del heard[words[2:4]]
+            del received[words[2:4]]
     lines = [tuple(line.split()) for line in local.all_v2()]
-    told = {words[2:4]: int(words[4]) if len(words) > 4 else 1 for words in lines}
-    assert told == heard
+    reported = {words[2:4]: int(words[4]) if len(words) > 4 else 1 for words in lines}
+    assert reported == received
     assert len(list(local.all_v1())) == len(here)
 
 
@@ -88,8 +88,8 @@ def test_interest_of_leaf_nodes_is_announced_with_their_cluster_and_in_total() -
     assert local.add_of_leafs(b"d", b"foo", b"", 1).leaf == b"LS+ d $G foo\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"q", 2).leaf == b"LS+ c $G foo q 2\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"q", 1).leaf == b"LS+ c $G foo q 3\r\n"
-    told = [b"LS+ c $G foo\r\n", b"LS+ d $G foo\r\n", b"LS+ c $G foo q 3\r\n"]
-    assert list(local.all_of_leafs(wanted=True)) == told
+    reported = [b"LS+ c $G foo\r\n", b"LS+ d $G foo\r\n", b"LS+ c $G foo q 3\r\n"]
+    assert list(local.all_of_leafs(wanted=True)) == reported
     assert list(local.all_of_leafs(wanted=False))[2] == b"LS- c $G foo q\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"q", -3).leaf == b"LS- c $G foo q\r\n"
     assert local.add_of_leafs(b"c", b"foo", b"", -1) == NO_CHANGE

@@ -113,12 +113,12 @@ def test_credentials_of_the_url_come_before_those_of_the_cluster() -> None:
     assert b'"user":"u","pass":"p"' in sent(us.on_info(2, info("OTHER", 6444)))
 
 
-@pytest.mark.parametrize("said", [info("ME"), info("PEER", server_name="me"), info("PEER", cluster="other"), info("")])
-def test_peer_that_is_ourselves_or_another_cluster_is_closed_in_silence(said: RouteInfo) -> None:
+@pytest.mark.parametrize("given", [info("ME"), info("PEER", server_name="me"), info("PEER", cluster="other"), info("")])
+def test_peer_that_is_ourselves_or_another_cluster_is_closed_in_silence(given: RouteInfo) -> None:
     us = mesh()
     us.accepted(1, "127.0.0.1")
     us.on_connect(1, CONNECT)
-    actions = us.on_info(1, said)
+    actions = us.on_info(1, given)
     assert [type(action) for action in actions] == [Close]
 
 
@@ -172,29 +172,29 @@ def test_gossip_says_whether_the_new_peer_requires_a_password_and_tls() -> None:
         for action in us.on_info(2, info("NEW", 6444, auth_required=True, tls_required=True, tls_verify=True))
         if isinstance(action, Send)
     ]
-    told = decode_route_info(gossip.data.removeprefix(b"INFO "))
-    assert (told.auth_required, told.tls_required, told.tls_verify) == (True, True, True)
+    reported = decode_route_info(gossip.data.removeprefix(b"INFO "))
+    assert (reported.auth_required, reported.tls_required, reported.tls_verify) == (True, True, True)
 
 
 def test_gossip_is_dialled_once_and_given_up_when_it_fails() -> None:
     us = mesh(connect_retries=1)
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
-    told = info("NEW", 6444, ip="nats-route://10.0.0.7:6444/")
-    assert us.on_info(1, told) == [Dial("nats-route://10.0.0.7:6444/", 0.0)]
-    assert us.on_info(1, told) == []
-    assert us.dial_failed(told.ip) == [Dial(told.ip, 1.05)]
-    assert us.dial_failed(told.ip) == []
+    reported = info("NEW", 6444, ip="nats-route://10.0.0.7:6444/")
+    assert us.on_info(1, reported) == [Dial("nats-route://10.0.0.7:6444/", 0.0)]
+    assert us.on_info(1, reported) == []
+    assert us.dial_failed(reported.ip) == [Dial(reported.ip, 1.05)]
+    assert us.dial_failed(reported.ip) == []
 
 
 @pytest.mark.parametrize(
-    "told", [info("ME", ip=US), info("PEER", ip=THEM), info("X", ip=THEM), info("X"), info("X", ip="x://")]
+    "reported", [info("ME", ip=US), info("PEER", ip=THEM), info("X", ip=THEM), info("X"), info("X", ip="x://")]
 )
-def test_gossip_about_known_peers_or_without_an_address_is_ignored(told: RouteInfo) -> None:
+def test_gossip_about_known_peers_or_without_an_address_is_ignored(reported: RouteInfo) -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
-    assert [action for action in us.on_info(1, told) if not isinstance(action, AnnounceUrls)] == []
+    assert [action for action in us.on_info(1, reported) if not isinstance(action, AnnounceUrls)] == []
 
 
 def test_websocket_clients_get_only_the_peers_websocket_addresses() -> None:
@@ -233,8 +233,8 @@ def test_peer_that_changes_its_exports_gets_all_interest_again() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_imports_and_exports_are_announced(protocol: Protocol) -> None:
     ours = info("ME", 6222, imports=SubjectLists(allow=("a.>",)), exports=SubjectLists(deny=("b",)))
-    said = sent(mesh(info=ours, protocol=protocol).accepted(1, "127.0.0.1"))
-    assert b'"import":{"allow":["a.>"]},"export":{"deny":["b"]}' in said
+    output = sent(mesh(info=ours, protocol=protocol).accepted(1, "127.0.0.1"))
+    assert b'"import":{"allow":["a.>"]},"export":{"deny":["b"]}' in output
 
 
 def test_lost_peer_takes_its_addresses_with_it_and_a_configured_route_is_dialled_again() -> None:
@@ -382,7 +382,7 @@ def test_mesh_heals_after_links_and_brokers_are_lost(seed: int) -> None:
     assert_full_mesh(network)
     for node in network.nodes.values():
         for peer in node.peers():  # each change in order: registered, lost, registered ...
-            seen = [event for event, who in node.events if who == peer]
+            seen = [event for event, origin in node.events if origin == peer]
             assert seen == ["registered", "lost"] * (len(seen) // 2) + ["registered"]
 
 

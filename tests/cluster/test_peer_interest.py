@@ -24,7 +24,7 @@ def test_v1_unsub_with_a_maximum_counts_messages_since_sub() -> None:
     bench.publish(b"foo")
     bench.forwarding.limit_one(peer, b"RSID:1:5", 3)
     assert [bench.publish(b"foo") for _ in range(4)] == [1, 1, 0, 0]
-    assert link.said().count(b"MSG") == 3
+    assert link.take_flushed().count(b"MSG") == 3
     bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:6")
     bench.forwarding.limit_one(peer, b"RSID:1:6", 0)
     assert bench.publish(b"foo") == 0

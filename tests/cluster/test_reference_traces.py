@@ -17,7 +17,7 @@ from headwater.testing.ports import free_port
 pytestmark = pytest.mark.interop
 
 PATIENCE = 20.0
-ASKED = {"Nats-Trace-Dest": "tr.1"}
+TRACED = {"Nats-Trace-Dest": "tr.1"}
 
 
 class Pair:
@@ -36,7 +36,7 @@ class Pair:
         watching = await publisher.subscribe("tr.1", cb=take)
         await publisher.flush()
         await self.known("tr.1", at)
-        headers = {**ASKED, **{name.replace("_", "-"): value for name, value in more.items()}}
+        headers = {**TRACED, **{name.replace("_", "-"): value for name, value in more.items()}}
         await publisher.publish(subject, b"hi", headers=headers)
         async with asyncio.timeout(PATIENCE):
             found = [await reports.get() for _ in range(count)]
@@ -95,8 +95,8 @@ def test_both_servers_report_and_the_hop_links_them(kind: str, tmp_path: Path) -
         for name, client in pair.clients.items():
             for queue in ("", "grp"):
 
-                async def take(message: Msg, heard: list[Msg] = got[name]) -> None:
-                    heard.append(message)
+                async def take(message: Msg, received: list[Msg] = got[name]) -> None:
+                    received.append(message)
 
                 await client.subscribe("orders.*", queue, cb=take)
             await client.flush()
@@ -136,14 +136,14 @@ def test_a_peer_that_continues_no_traces_gets_nothing_that_is_only_traced(tmp_pa
         brokers = await start_nodes(stack, 2, protocol="v1")
         clients = [await connect(stack, broker.url, name=f"at{broker.options.server_name}") for broker in brokers]
         pair = Pair(dict(zip(("n0", "n1"), clients, strict=True)))
-        heard = await clients[1].subscribe("orders.*")
+        received = await clients[1].subscribe("orders.*")
         await clients[1].flush()
         await pair.known("orders.*", "n1")
         only = await pair.trace("n0", "orders.1", count=1, Nats_Trace_Only="1")
         both = await pair.trace("n0", "orders.1", count=1)
         lines = [reports["n0"].events[-1] for reports in (only, both)]
         assert [line.partition(" error=")[2] for line in lines] == [ONLY_UNSUPPORTED, UNSUPPORTED]
-        assert (await heard.next_msg(timeout=PATIENCE)).data == b"hi"
-        assert heard.pending_msgs == 0
+        assert (await received.next_msg(timeout=PATIENCE)).data == b"hi"
+        assert received.pending_msgs == 0
 
     run(test)

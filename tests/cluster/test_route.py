@@ -32,7 +32,7 @@ REFUSED = b"-ERR 'Authorization Violation'\r\n"
 
 
 @pytest.mark.parametrize(
-    ("protocol", "said", "heard"),
+    ("protocol", "sent", "received"),
     [
         # CONNECT must be first; everything before it is refused
         ("v2", b'INFO {"server_id":"X"}\r\n', REFUSED),
@@ -67,7 +67,7 @@ REFUSED = b"-ERR 'Authorization Violation'\r\n"
     ],
 )
 def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
-    protocol: Protocol, said: bytes, heard: bytes
+    protocol: Protocol, sent: bytes, received: bytes
 ) -> None:
     async def test(stack: AsyncExitStack) -> None:
         brokers = await start_nodes(stack, 2, protocol=protocol)
@@ -80,15 +80,15 @@ def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
         def talk() -> bytes:
             with RawLink(cluster_of(brokers[0]).port) as link:
                 assert link.greeting.startswith(b"INFO {")
-                link.say(said)
-                return link.hear_end()
+                link.send(sent)
+                return link.receive_end()
 
         answer = await asyncio.to_thread(talk)
-        if b"INFO" in said and heard != b"":  # it was registered: all interest was sent first
-            assert answer.endswith(heard)
+        if b"INFO" in sent and received != b"":  # it was registered: all interest was sent first
+            assert answer.endswith(received)
         else:
-            assert (answer[-len(heard) :] if heard else b"") == heard
-            assert b"-ERR" not in answer.removesuffix(heard)
+            assert (answer[-len(received) :] if received else b"") == received
+            assert b"-ERR" not in answer.removesuffix(received)
         await meshed(brokers, 1)
         await client.publish("still", b"here")
         await until(lambda: inbox.got == [("still", b"here")], "the message across the route")
@@ -102,7 +102,7 @@ def test_silent_peer_gets_an_authentication_timeout() -> None:
 
         def talk() -> bytes:
             with RawLink(cluster_of(broker).port) as link:
-                return link.hear_end()
+                return link.receive_end()
 
         assert await asyncio.to_thread(talk) == b"-ERR 'Authentication Timeout'\r\n"
 
@@ -115,8 +115,8 @@ def test_peer_that_answers_no_ping_gets_stale_connection() -> None:
 
         def talk() -> bytes:
             with RawLink(cluster_of(broker).port) as link:
-                link.say(HELLO)
-                return link.hear_end()
+                link.send(HELLO)
+                return link.receive_end()
 
         assert (await asyncio.to_thread(talk)).endswith(b"PING\r\n-ERR 'Stale Connection'\r\n")
         assert cluster_of(broker).watch.stale == 1
@@ -132,10 +132,10 @@ def test_interest_before_info_counts_once_the_peer_is_in() -> None:
 
         def talk() -> bytes:
             with RawLink(cluster_of(broker).port) as link:
-                link.say(
+                link.send(
                     connect_op + b"\r\nSUB foo  RSID:1:1\r\nSUB bar  RSID:1:2\r\nUNSUB RSID:1:2\r\n" + info + b"\r\n"
                 )
-                return link.hear_until(b"hi\r\n")
+                return link.receive_until(b"hi\r\n")
 
         talking = asyncio.ensure_future(asyncio.to_thread(talk))
         await spread({b"foo"}, [broker], 1)
@@ -152,20 +152,20 @@ def recorded_diallers() -> list[Any]:
     found = []
     for file, parts, protocol in (("routes_v1_gnatsd.txt", (1, 3, 4), "v1"), ("routes_v2_nats_server.txt", (1,), "v2")):
         for part in parts:
-            said = [data for (_, way), data in streams(file, part).items() if data.startswith(b"CONNECT") and way]
-            found += [pytest.param(protocol, data, id=f"{file[:9]}-{part}-{at}") for at, data in enumerate(said)]
+            sent = [data for (_, way), data in streams(file, part).items() if data.startswith(b"CONNECT") and way]
+            found += [pytest.param(protocol, data, id=f"{file[:9]}-{part}-{at}") for at, data in enumerate(sent)]
     return found
 
 
-@pytest.mark.parametrize(("protocol", "said"), recorded_diallers())
-def test_recorded_dialler_is_registered_in_its_dialect_without_an_error(protocol: Protocol, said: bytes) -> None:
+@pytest.mark.parametrize(("protocol", "sent"), recorded_diallers())
+def test_recorded_dialler_is_registered_in_its_dialect_without_an_error(protocol: Protocol, sent: bytes) -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0", protocol=protocol)
 
         def talk() -> bytes:
             with RawLink(cluster_of(broker).port) as link:
-                link.say(said + b"PING\r\n")
-                return link.hear_until(b"PONG\r\n")
+                link.send(sent + b"PING\r\n")
+                return link.receive_until(b"PONG\r\n")
 
         assert b"-ERR" not in await asyncio.to_thread(talk)
         await meshed([broker], 0)

@@ -22,8 +22,8 @@ from support.clusters import (
     agreed,
     cluster_of,
     connect,
-    heard_by_all,
     meshed,
+    received_by_all,
     route_url,
     run,
     spread,
@@ -133,7 +133,7 @@ def test_real_nats_servers_with_their_default_settings_are_part_of_the_cluster(r
 
         async def settle() -> None:
             await spread(subjects, brokers, 2)
-            await heard_by_all(clients[2:], clients)
+            await received_by_all(clients[2:], clients)
 
         await exchange(clients, brokers, settle, headers=True)
 
@@ -173,7 +173,7 @@ def test_real_gnatsd_are_part_of_a_cluster_that_speaks_v1(role: str, ours: int, 
 
         async def settle() -> None:
             await spread({b"plain", b"wild.*.x", b"work"}, brokers, others)
-            await heard_by_all(clients[ours:], clients)
+            await received_by_all(clients[ours:], clients)
 
         await exchange(clients, brokers, settle, headers=False)
 
@@ -292,8 +292,8 @@ def test_route_passwords_may_be_bcrypt_hashes(protocol: Protocol) -> None:
 
 
 @pytest.mark.interop
-@pytest.mark.parametrize("who_keeps_the_hash", ["ours", "a real server"])
-def test_real_server_and_ours_prove_themselves_to_each_others_hash(who_keeps_the_hash: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hash_kept_by", ["ours", "a real server"])
+def test_real_server_and_ours_prove_themselves_to_each_others_hash(hash_kept_by: str, tmp_path: Path) -> None:
     """With a password that must be escaped in a URL."""
     hashed = bcrypt.hashpw(b"s3cr@t", bcrypt.gensalt(4)).decode()
     keeps = {"username": "route", "password": hashed}
@@ -301,7 +301,7 @@ def test_real_server_and_ours_prove_themselves_to_each_others_hash(who_keeps_the
 
     async def test(stack: AsyncExitStack) -> None:
         port, routes = free_port(), ""
-        if who_keeps_the_hash == "ours":
+        if hash_kept_by == "ours":
             first = await start_node(stack, "n0", **keeps)
             routes = f'routes: ["nats-route://route:s3cr%40t@127.0.0.1:{cluster_of(first).port}"]'
         password = "other" if routes else hashed
@@ -356,10 +356,10 @@ def test_queue_message_for_a_member_that_has_left_reaches_one_elsewhere_once(oth
 
         def talk() -> None:
             with RawLink(cluster_of(first).port) as link:
-                link.say(
+                link.send(
                     HELLO + b"RMSG $G work | wkrs 5\r\nfirst\r\nRMSG $G work + answer wkrs 6\r\nsecond\r\nPING\r\n"
                 )
-                link.hear_until(b"PONG\r\n")
+                link.receive_until(b"PONG\r\n")
 
         await asyncio.to_thread(talk)
         await here.publish("work", b"last")
@@ -550,8 +550,8 @@ def test_client_users_do_not_open_the_route_port() -> None:
 
         def talk() -> bytes:
             with RawLink(cluster_of(broker).port) as link:
-                link.say(b'CONNECT {"user":"u","pass":"p","cluster":"hw"}\r\n')
-                return link.hear_end()
+                link.send(b'CONNECT {"user":"u","pass":"p","cluster":"hw"}\r\n')
+                return link.receive_end()
 
         assert await asyncio.to_thread(talk) == b"-ERR 'Authorization Violation'\r\n"
 
@@ -596,15 +596,15 @@ async def check_exchange(ruled: Client, free: Client, ruled_broker: Broker, free
     """`ruled` is a client of a broker with the rules above, `free` of one without: the messages that each receives from
     the other.
     """
-    heard_by_ruled, heard_by_free = Inbox(), Inbox()
+    received_by_ruled, received_by_free = Inbox(), Inbox()
     for subject in ("in.a", "out.a", "other", "ready.ruled"):
-        await ruled.subscribe(subject, cb=heard_by_ruled.take)
+        await ruled.subscribe(subject, cb=received_by_ruled.take)
     for subject in ("in.a", "out.*", "other", "ready.free"):
-        await free.subscribe(subject, cb=heard_by_free.take)
+        await free.subscribe(subject, cb=received_by_free.take)
     await ruled.flush()
     await free.flush()
     await spread(free_wants, [ruled_broker], 1)
-    while not heard_by_ruled.got:  # then `free`'s broker has received everything sent before
+    while not received_by_ruled.got:  # then `free`'s broker has received everything sent before
         await free.publish("ready.ruled", b"")
         await free.flush()
         await asyncio.sleep(0.005)
@@ -613,10 +613,10 @@ async def check_exchange(ruled: Client, free: Client, ruled_broker: Broker, free
     for subject in ("in.a", "out.secret", "other", "out.a", "ready.free"):
         await ruled.publish(subject, b"ruled")
     await free.publish("ready.ruled", b"last")
-    await until(lambda: ("ready.free", b"ruled") in heard_by_free.got, "what is exported")
-    await until(lambda: ("ready.ruled", b"last") in heard_by_ruled.got, "what is imported")
-    assert {each for each in heard_by_ruled.got if each[1] == b"free"} == {("in.a", b"free")}
-    from_ruled = [subject for subject, data in heard_by_free.got if data == b"ruled"]
+    await until(lambda: ("ready.free", b"ruled") in received_by_free.got, "what is exported")
+    await until(lambda: ("ready.ruled", b"last") in received_by_ruled.got, "what is imported")
+    assert {each for each in received_by_ruled.got if each[1] == b"free"} == {("in.a", b"free")}
+    from_ruled = [subject for subject, data in received_by_free.got if data == b"ruled"]
     assert from_ruled == ["out.a", "ready.free"]
 
 
@@ -628,8 +628,8 @@ def test_only_imported_subjects_are_announced_and_only_exported_ones_are_sent(pr
         await meshed([ruled, free], 1)
         clients = [await connect(stack, broker.url) for broker in (ruled, free)]
         await check_exchange(clients[0], clients[1], ruled, {b"out.*", b"ready.free"})
-        asked_for = {subject for subject, _, _ in peers_want(cluster_of(free).space("$G").forwarding)}
-        assert asked_for == {b"in.a", b"ready.ruled"}
+        interest = {subject for subject, _, _ in peers_want(cluster_of(free).space("$G").forwarding)}
+        assert interest == {b"in.a", b"ready.ruled"}
         taken = {subject for subject, _, _ in peers_want(cluster_of(ruled).space("$G").forwarding)}
         assert taken == {b"out.*", b"ready.free"}
 

@@ -12,7 +12,7 @@ class Ready:
 
 
 READY: Final = Ready()
-Heard = AsyncGenerator["Got | Ready", None]
+Received = AsyncGenerator["Got | Ready", None]
 
 
 class Errand(NamedTuple):

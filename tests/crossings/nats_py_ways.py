@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from crossings.errand import READY, Errand, Heard
+from crossings.errand import READY, Errand, Received
 from crossings.messages import Got
 from crossings.world import PATIENCE
 from nats.aio.msg import Msg
@@ -21,7 +21,7 @@ from support.nats_py_flush import flushed
 
 BATCH = 7
 TRIES = 20  # to see keys that are there
-SAID = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")  # in the answer to a direct get
+SENT = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")  # in the answer to a direct get
 
 
 async def context(errand: Errand) -> JetStreamContext:
@@ -48,7 +48,7 @@ def stream_got(message: Msg, stream: str) -> Got:
     return Got(message.subject, message.data, pairs_of(message.headers), message.reply, where.sequence.stream)
 
 
-async def core(errand: Errand) -> Heard:
+async def core(errand: Errand) -> Received:
     client = await errand.world.nats_py(errand.world.reader)
     subscription = await client.subscribe(errand.subjects)
     await flushed(client)
@@ -57,7 +57,7 @@ async def core(errand: Errand) -> Heard:
         yield core_got(message)
 
 
-async def queue(errand: Errand) -> Heard:
+async def queue(errand: Errand) -> Received:
     """Two members; together they get everything once."""
     client = await errand.world.nats_py(errand.world.reader)
     found: asyncio.Queue[Msg] = asyncio.Queue()
@@ -69,7 +69,7 @@ async def queue(errand: Errand) -> Heard:
         yield core_got(await found.get())
 
 
-async def fetch(errand: Errand) -> Heard:
+async def fetch(errand: Errand) -> Received:
     stream = await context(errand)
     config = ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, inactive_threshold=60)
     made = await stream.add_consumer(errand.stream, config)
@@ -87,12 +87,12 @@ async def fetch(errand: Errand) -> Heard:
     await subscription.unsubscribe()
 
 
-async def push(errand: Errand) -> Heard:
+async def push(errand: Errand) -> Received:
     async for got in _pushed(errand, "py-push"):
         yield got
 
 
-async def queue_push(errand: Errand) -> Heard:
+async def queue_push(errand: Errand) -> Received:
     """Two members of the consumer's group; each acknowledges what it gets, as `subscribe` with a callback does."""
     world = errand.world
     name = f"py-group-{errand.stream}"
@@ -113,7 +113,7 @@ async def queue_push(errand: Errand) -> Heard:
         yield stream_got(await found.get(), errand.stream)
 
 
-async def ordered(errand: Errand) -> Heard:
+async def ordered(errand: Errand) -> Received:
     left = errand.last
     if not left:
         return
@@ -124,7 +124,7 @@ async def ordered(errand: Errand) -> Heard:
                 return
 
 
-async def _pushed(errand: Errand, name: str, **options: Any) -> Heard:
+async def _pushed(errand: Errand, name: str, **options: Any) -> Received:
     world = errand.world
     stream = await context(errand)
     config = ConsumerConfig(ack_policy=AckPolicy.NONE)
@@ -137,7 +137,7 @@ async def _pushed(errand: Errand, name: str, **options: Any) -> Heard:
         yield stream_got(message, errand.stream)
 
 
-async def kv_watch(errand: Errand) -> Heard:
+async def kv_watch(errand: Errand) -> Received:
     watcher = await (await bucket(errand)).watchall(include_history=True)
     yield READY
     async for entry in watcher:
@@ -156,12 +156,12 @@ async def _keys(found: KeyValue) -> list[str]:
     return []
 
 
-async def kv_keys(errand: Errand) -> Heard:
+async def kv_keys(errand: Errand) -> Received:
     for key in await _keys(await bucket(errand)):
         yield Got(f"$KV.CROSS.{key}", None)
 
 
-async def kv_history(errand: Errand) -> Heard:
+async def kv_history(errand: Errand) -> Received:
     found = await bucket(errand)
     entries = [entry for key in await _keys(found) for entry in await found.history(key)]
     for entry in sorted(entries, key=lambda one: one.revision or 0):
@@ -172,20 +172,20 @@ def _entry_got(entry: KeyValue.Entry) -> Got:
     return Got(f"$KV.CROSS.{entry.key}", entry.value or b"", sequence=entry.revision)
 
 
-async def object_get(errand: Errand) -> Heard:
+async def object_get(errand: Errand) -> Received:
     store = await (await context(errand)).object_store("CROSS")
     for info in await store.list():
         found = await store.get(info.name)
         yield Got(None, found.data or b"")
 
 
-async def direct_get(errand: Errand) -> Heard:
+async def direct_get(errand: Errand) -> Received:
     """nats-py leaves what the server says of a message among its headers."""
     async for got in _each(errand, direct=True):
-        yield replace(got, headers=tuple(pair for pair in got.headers or () if pair[0] not in SAID))
+        yield replace(got, headers=tuple(pair for pair in got.headers or () if pair[0] not in SENT))
 
 
-async def msg_get(errand: Errand) -> Heard:
+async def msg_get(errand: Errand) -> Received:
     async for got in _each(errand, direct=False):
         yield got
 
@@ -200,7 +200,7 @@ async def _each(errand: Errand, *, direct: bool) -> AsyncIterator[Got]:
         yield Got(found.subject, found.data or b"", pairs_of(found.headers), sequence=found.seq)
 
 
-FUNCTIONS: dict[str, Callable[[Errand], Heard]] = {
+FUNCTIONS: dict[str, Callable[[Errand], Received]] = {
     "py-core": core,
     "py-queue": queue,
     "py-fetch": fetch,

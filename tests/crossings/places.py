@@ -37,8 +37,8 @@ DELIVER = "deliver"
 
 # What the account with the streams lets others do: publish into them; ask JetStream and answer it; hear what is delivered.
 INTO = [f"{SUBJECTS[stream]}.>" for stream in (EVENTS, BUCKET)]
-ASKED = ["$JS.ACK.>", "$JS.FC.>"]
-HEARD = [*INTO, f"{SUBJECTS[OBJECTS]}.>", f"{DELIVER}.>"]
+REQUESTED = ["$JS.ACK.>", "$JS.FC.>"]
+RECEIVED = [*INTO, f"{SUBJECTS[OBJECTS]}.>", f"{DELIVER}.>"]
 
 
 def _each(text: str, subjects: list[str]) -> str:
@@ -54,16 +54,16 @@ accounts {{
         users = [{{user: inside, password: p}}]
         exports = [
             {{service: "$JS.API.>", response_type: stream}}
-            {_each('service: "SUBJECT"', [*INTO, *ASKED])}
-            {_each('stream: "SUBJECT"', HEARD)}
+            {_each('service: "SUBJECT"', [*INTO, *REQUESTED])}
+            {_each('stream: "SUBJECT"', RECEIVED)}
         ]
     }}
     READING {{
         users = [{{user: reading, password: p}}]
         imports = [
             {{service: {{account: STREAMS, subject: "$JS.API.>"}}, to: "{API}.API.>"}}
-            {_each('service: {account: STREAMS, subject: "SUBJECT"}', ASKED)}
-            {_each('stream: {account: STREAMS, subject: "SUBJECT"}', HEARD)}
+            {_each('service: {account: STREAMS, subject: "SUBJECT"}', REQUESTED)}
+            {_each('stream: {account: STREAMS, subject: "SUBJECT"}', RECEIVED)}
         ]
     }}
     OUTSIDE {{

@@ -176,8 +176,8 @@ class Run:
 
         async def collect() -> None:
             errand = Errand(self._world, reader.stream, last)
-            async with aclosing(ways_out.FUNCTIONS[reader.way.key](errand)) as heard:
-                async for got in heard:
+            async with aclosing(ways_out.FUNCTIONS[reader.way.key](errand)) as received:
+                async for got in received:
                     if isinstance(got, Got):
                         reader.got.append(got)
                     else:

@@ -53,7 +53,7 @@ async def pub(errand: Errand) -> list[Sent]:
     for one in chosen:
         reply = f" {one.reply}" if one.reply else ""
         op = f"PUB {errand.subject}.{one.number}{reply} {len(one.payload)}\r\n".encode()
-        await wire.say(op + one.payload + b"\r\n")
+        await wire.send(op + one.payload + b"\r\n")
     return [sent(errand, one) for one in chosen]
 
 
@@ -69,7 +69,7 @@ async def _hpub(errand: Errand, subject: str, url: str = "") -> list[Sent]:
         reply = f" {one.reply}" if one.reply else ""
         sizes = f"{len(block)} {len(block) + len(one.payload)}" if block else f"{len(one.payload)}"
         op = f"{'HPUB' if block else 'PUB'} {subject}.{one.number}{reply} {sizes}\r\n".encode()
-        await wire.say(op + block + one.payload + b"\r\n")
+        await wire.send(op + block + one.payload + b"\r\n")
     return [sent(errand, one) for one in chosen]
 
 

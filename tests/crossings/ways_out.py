@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 
 from crossings import iggy_ways, nats_py_ways, spark_ways
-from crossings.errand import READY, Errand, Heard
+from crossings.errand import READY, Errand, Received
 from crossings.messages import Got
 from crossings.table import TOPIC
 from crossings.world import PATIENCE, SUBJECTS, World
@@ -37,7 +37,7 @@ def pairs_of(headers: Headers) -> tuple[tuple[str, str], ...]:
     return tuple(headers.multi_items())
 
 
-async def core(errand: Errand) -> Heard:
+async def core(errand: Errand) -> Received:
     client = await errand.world.client(errand.world.reader)
     subscription = await client.subscribe(errand.subjects)
     yield READY
@@ -45,7 +45,7 @@ async def core(errand: Errand) -> Heard:
         yield core_got(message)
 
 
-async def queue(errand: Errand) -> Heard:
+async def queue(errand: Errand) -> Received:
     """Two members; together they get everything once."""
     client = await errand.world.client(errand.world.reader)
     members = [await client.subscribe(errand.subjects, queue="crossing") for _ in range(2)]
@@ -54,7 +54,7 @@ async def queue(errand: Errand) -> Heard:
         yield core_got(message)
 
 
-async def fetch(errand: Errand) -> Heard:
+async def fetch(errand: Errand) -> Received:
     context = await errand.world.jetstream(errand.world.reader)
     info = await context.create_consumer(errand.stream, ConsumerConfig(ack_policy="explicit", inactive_threshold=60))
     consumer = context.pull_consumer(errand.stream, info.name)
@@ -69,7 +69,7 @@ async def fetch(errand: Errand) -> Heard:
     assert await consumer.fetch(1, no_wait=True) == [], "more than the stream holds"
 
 
-async def consume(errand: Errand) -> Heard:
+async def consume(errand: Errand) -> Received:
     heartbeat = 1.0 if errand.world.place.carries_headers else NONE_COMES
     context = await errand.world.jetstream(errand.world.reader)
     info = await context.create_consumer(errand.stream, ConsumerConfig(ack_policy="none", inactive_threshold=60))
@@ -81,7 +81,7 @@ async def consume(errand: Errand) -> Heard:
             yield stream_got(message, errand.stream)
 
 
-async def push(errand: Errand) -> Heard:
+async def push(errand: Errand) -> Received:
     context = await errand.world.jetstream(errand.world.reader)
     deliver = f"{errand.world.deliver}.push.{errand.stream}" if errand.world.deliver else ""
     config = ConsumerConfig(ack_policy="none", deliver_subject=deliver)
@@ -93,7 +93,7 @@ async def push(errand: Errand) -> Heard:
             yield stream_got(message, errand.stream)
 
 
-async def queue_push(errand: Errand) -> Heard:
+async def queue_push(errand: Errand) -> Received:
     """Two members of the consumer's group, each with an ack for what it gets."""
     client = await errand.world.client(errand.world.reader)
     context = await errand.world.jetstream(errand.world.reader)
@@ -111,43 +111,43 @@ async def queue_push(errand: Errand) -> Heard:
         await found.ack()
 
 
-async def ordered(errand: Errand) -> Heard:
+async def ordered(errand: Errand) -> Received:
     context = await errand.world.jetstream(errand.world.reader)
     async for message in context.ordered_consumer(errand.stream, stop_at_end=True):
         yield stream_got(message, errand.stream)
 
 
-async def kv_watch(errand: Errand) -> Heard:
+async def kv_watch(errand: Errand) -> Received:
     bucket = await (await errand.world.jetstream(errand.world.reader)).key_value("CROSS")
     yield READY
     async for entry in bucket.watch(history=True):
         yield Got(f"$KV.CROSS.{entry.key}", entry.value, sequence=entry.revision)
 
 
-async def kv_keys(errand: Errand) -> Heard:
+async def kv_keys(errand: Errand) -> Received:
     bucket = await (await errand.world.jetstream(errand.world.reader)).key_value("CROSS")
     for key in await bucket.keys():
         yield Got(f"$KV.CROSS.{key}", None)
 
 
-async def kv_history(errand: Errand) -> Heard:
+async def kv_history(errand: Errand) -> Received:
     bucket = await (await errand.world.jetstream(errand.world.reader)).key_value("CROSS")
     for entry in await bucket.history():
         yield Got(f"$KV.CROSS.{entry.key}", entry.value, sequence=entry.revision)
 
 
-async def object_get(errand: Errand) -> Heard:
+async def object_get(errand: Errand) -> Received:
     store = await (await errand.world.jetstream(errand.world.reader)).object_store("CROSS")
     for info in await store.objects():
         yield Got(None, await store.get(info.name))
 
 
-async def direct_get(errand: Errand) -> Heard:
+async def direct_get(errand: Errand) -> Received:
     async for got in _each(errand, direct=True):
         yield got
 
 
-async def msg_get(errand: Errand) -> Heard:
+async def msg_get(errand: Errand) -> Received:
     async for got in _each(errand, direct=False):
         yield got
 
@@ -172,22 +172,22 @@ async def stored(
         yield Got(found.subject, found.data, pairs_of(found.headers), sequence=found.seq)
 
 
-async def iggy_poll(errand: Errand) -> Heard:
+async def iggy_poll(errand: Errand) -> Received:
     async for message in iggy_ways.poll(errand.world, *iggy_ways.place_of(errand.stream, TOPIC)):
         yield iggy_ways.got_of(message, SUBJECTS[TOPIC])
 
 
-async def iggy_group(errand: Errand) -> Heard:
+async def iggy_group(errand: Errand) -> Received:
     async for message in iggy_ways.group(errand.world, *iggy_ways.place_of(errand.stream, TOPIC)):
         yield READY if message is None else iggy_ways.got_of(message, SUBJECTS[TOPIC])
 
 
-async def spark_batch(errand: Errand) -> Heard:
+async def spark_batch(errand: Errand) -> Received:
     for got in await spark_ways.read(errand.world, errand.stream, streaming=False):
         yield got
 
 
-async def spark_stream(errand: Errand) -> Heard:
+async def spark_stream(errand: Errand) -> Received:
     for got in await spark_ways.read(errand.world, errand.stream, streaming=True):
         yield got
 
@@ -210,7 +210,7 @@ async def merged(*sources: AsyncIterable[Message]) -> AsyncIterator[Message]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-FUNCTIONS: dict[str, Callable[[Errand], Heard]] = {
+FUNCTIONS: dict[str, Callable[[Errand], Received]] = {
     "core": core,
     "queue": queue,
     "fetch": fetch,

@@ -214,16 +214,16 @@ class Wire:
         if tls is not None and not framed:
             await writer.start_tls(tls, server_hostname="localhost")
         user = {"user": parts.username, "pass": parts.password} if parts.username else {}
-        await wire.say(connect_op(**user))
+        await wire.send(connect_op(**user))
         return wire
 
-    async def say(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Send, and wait until the server has taken it."""
         for piece in (data, b"PING\r\n"):
             self._writer.write(frame(piece) if self._framed else piece)
         async with asyncio.timeout(PATIENCE):
-            said = await self._reader.readuntil(b"PONG\r\n")
-        assert b"-ERR" not in said, said
+            output = await self._reader.readuntil(b"PONG\r\n")
+        assert b"-ERR" not in output, output
 
     def close(self) -> None:
         self._writer.close()

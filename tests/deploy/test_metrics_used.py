@@ -99,13 +99,13 @@ def test_no_panel_lies_on_another() -> None:
     shutil.which("promtool") is None, reason="promtool is not installed: it judged no alert and no panel"
 )
 def test_promtool_takes_the_alerts_and_what_the_panels_ask(tmp_path: Path) -> None:
-    asked = [
+    rules = [
         {"record": f"panel:{at}", "expr": re.sub(r"\$__\w+", "5m", expression)}
         for at, expression in enumerate(expressions())
         if not expression.startswith("label_values")  # Grafana's own
     ]
     panels_as_rules = tmp_path / "panels.yaml"
-    panels_as_rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": asked}]}))
+    panels_as_rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     for path in (ALERTS, panels_as_rules):
         checked = subprocess.run(["promtool", "check", "rules", str(path)], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -118,12 +118,12 @@ def test_an_alert_fires_when_a_broker_is_gone_and_not_before(tmp_path: Path) -> 
         "exp_labels": {**labels, "severity": "critical"},
         "exp_annotations": {"summary": "a:8222 does not answer"},
     }
-    told = [
+    reported = [
         {"eval_time": "8m", "alertname": "HeadwaterDown"},
         {"eval_time": "25m", "alertname": "HeadwaterDown", "exp_alerts": [fired]},
     ]
     series = [{"series": 'up{job="headwater", instance="a:8222"}', "values": "1x9 0x20"}]
-    one = {"interval": "1m", "input_series": series, "alert_rule_test": told}
+    one = {"interval": "1m", "input_series": series, "alert_rule_test": reported}
     path = tmp_path / "tests.yaml"
     path.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": [one]}))
     checked = subprocess.run(["promtool", "test", "rules", str(path)], capture_output=True, text=True, check=False)

@@ -131,5 +131,7 @@ def test_hadolint_has_nothing_to_say_of_the_container() -> None:
 def test_systemd_reads_the_unit() -> None:
     units = [str(DEPLOY / "systemd" / f"headwater.{kind}") for kind in ("service", "socket")]
     checked = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
-    said = [line for line in checked.stderr.splitlines() if "is not executable" not in line]  # it is not installed here
-    assert said == []
+    output = [
+        line for line in checked.stderr.splitlines() if "is not executable" not in line
+    ]  # it is not installed here
+    assert output == []

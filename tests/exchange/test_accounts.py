@@ -17,11 +17,11 @@ def test_the_global_and_the_system_account_are_always_there() -> None:
 
 def test_each_account_has_its_own_router() -> None:
     accounts = make(AccountOptions(name="A"))
-    heard: list[bytes] = []
-    accounts["A"].router.subscribe_internal(b">", lambda subject, *rest: heard.append(subject))
+    received: list[bytes] = []
+    accounts["A"].router.subscribe_internal(b">", lambda subject, *rest: received.append(subject))
     accounts["$G"].router.publish(b"global", b"", b"", b"")
     accounts["A"].router.publish(b"own", b"", b"", b"")
-    assert heard == [b"own"]
+    assert received == [b"own"]
 
 
 def test_an_account_is_full_at_its_limit() -> None:

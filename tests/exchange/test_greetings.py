@@ -11,8 +11,8 @@ from headwater.exchange.session import Session
 from headwater.wire.handshake import ServerInfo, decode_info
 
 
-def session(number: int, host: str, account: str = "$G", *, asked: bool = False, **login: Any) -> Session:
-    gate = SimpleNamespace(announced=asked, required=asked)
+def session(number: int, host: str, account: str = "$G", *, login_required: bool = False, **login: Any) -> Session:
+    gate = SimpleNamespace(announced=login_required, required=login_required)
     made = SimpleNamespace(
         client_id=number,
         link=SimpleNamespace(host=host) if host else None,
@@ -37,10 +37,10 @@ def test_each_client_is_told_its_own_number_address_and_account() -> None:
             assert first.server_id == "N"
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_what_changes_is_told_to_the_next_client(asked: bool) -> None:
+@pytest.mark.parametrize("login_required", [False, True])
+def test_what_changes_is_told_to_the_next_client(login_required: bool) -> None:
     greetings = Greetings(BrokerOptions(), ServerInfo(max_payload=7))
     assert not decode_info(greetings.first(session(1, "a")).removeprefix(b"INFO ")).auth_required
     greetings.info = greetings.info.replace(max_payload=9)
-    found = decode_info(greetings.first(session(2, "b", asked=asked)).removeprefix(b"INFO "))
-    assert (found.max_payload, found.auth_required, found.client_ip) == (9, asked, "b")
+    found = decode_info(greetings.first(session(2, "b", login_required=login_required)).removeprefix(b"INFO "))
+    assert (found.max_payload, found.auth_required, found.client_ip) == (9, login_required, "b")

@@ -7,17 +7,17 @@ from headwater.exchange.imports import ServiceImport, StreamImports
 from headwater.exchange.router import Router
 from headwater.model.subject_rename import SubjectRename
 
-Heard = list[tuple[bytes, bytes]]
+Received = list[tuple[bytes, bytes]]
 
 
 def router() -> Router:
     return Router(lambda function: None, 1)
 
 
-def listen(router: Router, subject: bytes) -> Heard:
-    heard: Heard = []
-    router.subscribe_internal(subject, lambda name, reply, block, payload: heard.append((name, payload)))
-    return heard
+def listen(router: Router, subject: bytes) -> Received:
+    received: Received = []
+    router.subscribe_internal(subject, lambda name, reply, block, payload: received.append((name, payload)))
+    return received
 
 
 def test_the_brokers_own_subscriptions_import_too() -> None:
@@ -25,9 +25,9 @@ def test_the_brokers_own_subscriptions_import_too() -> None:
     imports = StreamImports(home, "A")
     imports.add(SubjectRename("orders.*", "eu.$1"), there)
     home.imports = imports
-    heard = listen(home, b"eu.*")
+    received = listen(home, b"eu.*")
     assert there.publish(b"orders.7", b"", b"", b"x") == 1
-    assert heard == [(b"eu.7", b"x")]
+    assert received == [(b"eu.7", b"x")]
     imports.close()
     assert there.publish(b"orders.7", b"", b"", b"x") == 0
     assert there.sublist.count == 0

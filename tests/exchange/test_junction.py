@@ -16,12 +16,12 @@ from headwater.wire.message_view import composed
 Known = tuple[object, bytes, bytes, bytes, int]
 
 
-class Told:
+class Announced:
     """The leaf nodes' side: records announcements."""
 
     def __init__(self) -> None:
         self.forwarding = LeafForwarding(1)
-        self.heard: list[Known] = []
+        self.received: list[Known] = []
         self.before: list[tuple[bytes, bytes, bytes, int]] = []
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -30,10 +30,10 @@ class Told:
     unsubscribed = subscribed
 
     def peer_wants(self, peer: Outlet, origin: bytes, subject: bytes, queue: bytes, weight: int) -> None:
-        self.heard.append((peer, origin, subject, queue, weight))
+        self.received.append((peer, origin, subject, queue, weight))
 
     def peer_left(self, peer: Outlet) -> None:
-        self.heard.append((peer, b"", b"", b"", 0))
+        self.received.append((peer, b"", b"", b"", 0))
 
     def leafs_wanted(self) -> list[tuple[bytes, bytes, bytes, int]]:
         return self.before
@@ -45,10 +45,10 @@ class Crossroads(Bench):
     def __init__(self, groups: str = "", subject: bytes = b"foo") -> None:
         super().__init__()
         self.leafs = LeafForwarding(3)
-        self.told = Told()
+        self.reported = Announced()
         self.wanted: list[tuple[bytes, bytes, bytes, int]] = []
-        self.told.forwarding = self.leafs
-        self.router.join_leafs(self.leafs, self.told)
+        self.reported.forwarding = self.leafs
+        self.router.join_leafs(self.leafs, self.reported)
         meet(self.router)
         self.links: dict[str, FakeLink] = {}
         self.targets: dict[str, LeafTarget] = {}
@@ -64,10 +64,10 @@ class Crossroads(Bench):
     def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None:
         self.wanted.append((origin, subject, queue, change))
 
-    def heard(self) -> dict[str, bytes]:
+    def received(self) -> dict[str, bytes]:
         """Remove and return the messages that each got."""
         self.router.flush()
-        return {name: said for name, link in self.links.items() if (said := link.said())}
+        return {name: flushed for name, link in self.links.items() if (flushed := link.take_flushed())}
 
     def from_leaf(self, name: str, queues: list[bytes]) -> None:
         message = composed(b"foo", b"", b"", b"hi")
@@ -84,33 +84,33 @@ LMSG = b"LMSG foo 2\r\nhi\r\n"
 def test_a_clients_message_goes_to_all() -> None:
     bench = Crossroads()
     assert bench.publish(b"foo") == 4
-    assert bench.heard() == {"spoke a": LMSG, "spoke b": LMSG, "hub": LMSG, "peer": b"RMSG $G foo 2\r\nhi\r\n"}
+    assert bench.received() == {"spoke a": LMSG, "spoke b": LMSG, "hub": LMSG, "peer": b"RMSG $G foo 2\r\nhi\r\n"}
 
 
 def test_a_peers_message_goes_to_spokes_of_other_clusters() -> None:
     bench = Crossroads()
     arrive(bench, b"RMSG $G foo 2\r\nhi\r\n")
-    assert bench.heard() == {"spoke a": LMSG, "spoke b": LMSG}
+    assert bench.received() == {"spoke a": LMSG, "spoke b": LMSG}
     arrive(bench, b"LMSG b $G foo 0 2\r\nhi\r\n")
-    assert bench.heard() == {"spoke a": LMSG}
+    assert bench.received() == {"spoke a": LMSG}
 
 
 def test_a_spokes_message_goes_to_peers_with_its_cluster_and_to_the_others() -> None:
     bench = Crossroads()
     bench.from_leaf("spoke a", [])
-    assert bench.heard() == {"spoke b": LMSG, "hub": LMSG, "peer": b"LMSG a $G foo 0 2\r\nhi\r\n"}
+    assert bench.received() == {"spoke b": LMSG, "hub": LMSG, "peer": b"LMSG a $G foo 0 2\r\nhi\r\n"}
 
 
 def test_a_hubs_message_does_not_go_to_peers() -> None:
     bench = Crossroads()
     bench.from_leaf("hub", [])
-    assert bench.heard() == {"spoke a": LMSG, "spoke b": LMSG}
+    assert bench.received() == {"spoke a": LMSG, "spoke b": LMSG}
 
 
 def test_an_answer_that_crosses_accounts_at_a_peer_goes_to_a_hub_too() -> None:
     bench = Crossroads(subject=b"_R_.*")
     arrive(bench, b"RMSG $G _R_.x 2\r\nhi\r\n")
-    assert set(bench.heard()) == {"spoke a", "spoke b", "hub"}
+    assert set(bench.received()) == {"spoke a", "spoke b", "hub"}
 
 
 def test_messages_of_the_leaf_nodes_that_want_them_at_a_peer_are_not_sent_back_there() -> None:
@@ -118,22 +118,22 @@ def test_messages_of_the_leaf_nodes_that_want_them_at_a_peer_are_not_sent_back_t
     bench.forwarding.want(bench.at_peer, b"foo", b"", 0)
     bench.forwarding.want(bench.at_peer, b"foo", b"", 1, b"a")
     bench.from_leaf("spoke a", [])
-    assert set(bench.heard()) == {"spoke b", "hub"}
+    assert set(bench.received()) == {"spoke b", "hub"}
     bench.from_leaf("spoke b", [])
-    assert set(bench.heard()) == {"spoke a", "hub", "peer"}
+    assert set(bench.received()) == {"spoke a", "hub", "peer"}
 
 
 def test_members_in_the_cluster_come_before_leaf_nodes() -> None:
     bench = Crossroads("spoke a, spoke b, hub, peer")
     for _ in range(20):
         bench.publish(b"foo")
-        assert bench.heard() == {"peer": b"RMSG $G foo | q 2\r\nhi\r\n"}
+        assert bench.received() == {"peer": b"RMSG $G foo | q 2\r\nhi\r\n"}
         bench.from_leaf("spoke a", [b"q"])
-        assert bench.heard() == {"peer": b"LMSG a $G foo | q 0 2\r\nhi\r\n"}
+        assert bench.received() == {"peer": b"LMSG a $G foo | q 0 2\r\nhi\r\n"}
     here = bench.client(b"foo", b"q")
     arrive(bench, b"RMSG $G foo | q 2\r\nhi\r\n")
-    assert here.said()
-    assert not bench.heard()
+    assert here.take_flushed()
+    assert not bench.received()
 
 
 def test_a_group_at_leaf_nodes_alone_gets_each_message_once_wherever_they_are() -> None:
@@ -143,7 +143,7 @@ def test_a_group_at_leaf_nodes_alone_gets_each_message_once_wherever_they_are() 
     chosen: Counter[str] = Counter()
     for _ in range(200):
         bench.publish(b"foo")
-        ((name, frame),) = bench.heard().items()
+        ((name, frame),) = bench.received().items()
         assert b" | q " in frame
         chosen[name] += 1
     assert set(chosen) == {"spoke a", "spoke b", "hub", "peer"}
@@ -154,10 +154,10 @@ def test_a_group_of_a_peers_frame_is_served_by_a_leaf_node_where_no_member_is_le
     bench = Crossroads("spoke a")
     bench.leafs.want(bench.targets["spoke b"].outlet, b"foo", b"", 0)
     arrive(bench, b"RMSG $G foo | q 2\r\nhi\r\n")
-    assert bench.heard() == {"spoke a": b"LMSG foo | q 2\r\nhi\r\n"}
+    assert bench.received() == {"spoke a": b"LMSG foo | q 2\r\nhi\r\n"}
     assert bench.arrivals.groups_missed == 0
     arrive(bench, b"LMSG a $G foo | q 0 2\r\nhi\r\n")
-    assert not bench.heard(), "it came from there"
+    assert not bench.received(), "it came from there"
     assert bench.arrivals.groups_missed == 1
 
 
@@ -168,7 +168,7 @@ def test_a_run_comes_as_its_messages_one_by_one(groups: str) -> None:
     arrive(whole, frames)
     for _ in range(3):
         arrive(alone, b"RMSG $G foo 2\r\nhi\r\n")
-    assert whole.heard() == alone.heard()
+    assert whole.received() == alone.received()
 
 
 def test_new_and_existing_interest_is_announced_across() -> None:
@@ -177,17 +177,17 @@ def test_new_and_existing_interest_is_announced_across() -> None:
     assert junction is not None
     junction.peer_wants(bench.at_peer, b"", b"x", b"", 1)
     junction.peer_left(bench.at_peer)
-    assert bench.told.heard == [(bench.at_peer, b"", b"x", b"", 1), (bench.at_peer, b"", b"", b"", 0)]
+    assert bench.reported.received == [(bench.at_peer, b"", b"x", b"", 1), (bench.at_peer, b"", b"", b"", 0)]
     junction.leafs_want(b"a", b"y", b"", 1)
     assert bench.wanted == [(b"a", b"y", b"", 1)]
-    again, later, side = Router(bench.scheduled.append, 7), Told(), Crossroads()
+    again, later, side = Router(bench.scheduled.append, 7), Announced(), Crossroads()
     later.before = [(b"a", b"z", b"q", 2)]
     side.forwarding.want(side.at_peer, b"w", b"g", 3, b"b")
     again.join_leafs(later.forwarding, later)
     again.join(side.forwarding, side)
     meet(again)
     assert side.wanted == later.before
-    assert (side.at_peer, b"b", b"w", b"g", 3) in later.heard
+    assert (side.at_peer, b"b", b"w", b"g", 3) in later.received
 
 
 def test_interest_anywhere_counts() -> None:

@@ -128,13 +128,13 @@ def test_a_running_broker_disconnects_clients_that_may_not_stay() -> None:
 
             def refused() -> bytes:
                 with RawLink(broker.port) as link:
-                    link.say(connect_op(**{"user": "bob", "pass": "b"}))
-                    return link.hear_end()
+                    link.send(connect_op(**{"user": "bob", "pass": "b"}))
+                    return link.receive_end()
 
             ann, bob = await asyncio.to_thread(come, ANN), await asyncio.to_thread(come, BOB)
             assert broker.sessions is not None
             assert broker.sessions.reload(options(ANN, replace(BOB, password="new"))) == 1
-            assert await asyncio.to_thread(bob.hear_end) == b"-ERR 'Authorization Violation'\r\n"
+            assert await asyncio.to_thread(bob.receive_end) == b"-ERR 'Authorization Violation'\r\n"
             assert await asyncio.to_thread(ann.settle) == b""
             assert (await asyncio.to_thread(refused)).endswith(b"-ERR 'Authorization Violation'\r\n")
             (await asyncio.to_thread(come, replace(BOB, password="new"))).close()
@@ -183,18 +183,18 @@ def reloadable(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[], o
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_account_is_there_after_a_reload_with_its_streams_and_imports(kind: str, tmp_path: Path) -> None:
     with reloadable(kind, tmp_path) as (port, reload), dial(port, user="a", **{"pass": "p"}) as a:
-        a.say(b"SUB new 1\r\n")
+        a.send(b"SUB new 1\r\n")
         assert a.settle() == b""
         (tmp_path / "server.conf").write_text(AFTER.format(store=tmp_path / "store"))
         reload()
         with enter_when_known(port) as b:
-            b.say(b"SUB s.* 1\r\nSUB in 2\r\n")
+            b.send(b"SUB s.* 1\r\nSUB in 2\r\n")
             b.settle()
-            a.say(b"PUB s.x 2\r\nhi\r\nPUB old 0\r\n\r\n")
+            a.send(b"PUB s.x 2\r\nhi\r\nPUB old 0\r\n\r\n")
             assert a.settle() == b"MSG new 1 0\r\n\r\n", "who was there before is still there, and mapped"
             assert b.settle() == b"MSG s.x 1 2\r\nhi\r\n"
             for _ in range(ATTEMPTS):  # streams are ready a moment later
-                b.say(b"PUB $JS.API.INFO in 0\r\n\r\n")
+                b.send(b"PUB $JS.API.INFO in 0\r\n\r\n")
                 if b'"limits"' in b.settle():
                     break
             else:
@@ -257,15 +257,15 @@ def test_a_reload_ends_the_subscriptions_that_new_permissions_forbid_and_the_cli
     kind: str, tmp_path: Path
 ) -> None:
     with with_permissions(kind, tmp_path) as (port, reload), dial(port, user="a", **{"pass": "a"}) as link:
-        link.say(b"SUB _INBOX.x.* 1\r\nSUB part.* 3\r\nSUB free 4\r\n")
+        link.send(b"SUB _INBOX.x.* 1\r\nSUB part.* 3\r\nSUB free 4\r\n")
         assert link.settle() == b""
         reload()
-        told = link.hear_line()
-        while told == b"PING\r\n":  # sent by the server
-            told = link.hear_line()
-        assert told == b"""-ERR 'Permissions Violation for Subscription to "_INBOX.x.*" (sid "1")'\r\n"""
+        reported = link.receive_line()
+        while reported == b"PING\r\n":  # sent by the server
+            reported = link.receive_line()
+        assert reported == b"""-ERR 'Permissions Violation for Subscription to "_INBOX.x.*" (sid "1")'\r\n"""
         for subject in (b"_INBOX.x.y", b"part.secret", b"part.of", b"free", b"p.x"):
-            link.say(b"PUB %b 0\r\n\r\n" % subject)
+            link.send(b"PUB %b 0\r\n\r\n" % subject)
         assert link.settle().splitlines() == [
             *[b"MSG part.of 3 0", b"", b"MSG free 4 0", b""],
             b"""-ERR 'Permissions Violation for Publish to "p.x"'""",

@@ -44,7 +44,7 @@ def test_a_message_becomes_msg_and_one_with_headers_hmsg() -> None:
     assert bench.router.publish(b"a.b", b"", b"", b"hi") == 1
     assert bench.router.publish(b"a.b", b"r.1", BLOCK, b"hi") == 1
     bench.run()
-    assert link.said() == b"MSG a.b 1 2\r\nhi\r\nHMSG a.b 1 r.1 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert link.take_flushed() == b"MSG a.b 1 2\r\nhi\r\nHMSG a.b 1 r.1 18 20\r\n" + BLOCK + b"hi\r\n"
 
 
 def test_a_client_without_headers_gets_the_block_stripped() -> None:
@@ -54,7 +54,7 @@ def test_a_client_without_headers_gets_the_block_stripped() -> None:
     bench.router.publish(b"a", b"r.1", BLOCK, b"hi")
     bench.router.publish(b"a", b"", BLOCK, b"")
     bench.run()
-    assert link.said() == b"MSG a 1 r.1 2\r\nhi\r\nMSG a 1 0\r\n\r\n"
+    assert link.take_flushed() == b"MSG a 1 r.1 2\r\nhi\r\nMSG a 1 0\r\n\r\n"
 
 
 def test_one_member_of_each_group_and_every_plain_subscription_gets_a_message() -> None:
@@ -66,7 +66,7 @@ def test_one_member_of_each_group_and_every_plain_subscription_gets_a_message() 
     for _ in range(200):
         assert bench.router.publish(b"a", b"", b"", b"") == 4
         bench.run()
-        seen.update(line.split()[2] for line in link.said().split(b"\r\n\r\n") if line)
+        seen.update(line.split()[2] for line in link.take_flushed().split(b"\r\n\r\n") if line)
     assert seen[b"1"] == seen[b"2"] == seen[b"5"] == 200
     assert seen[b"3"] + seen[b"4"] == 200
     assert min(seen[b"3"], seen[b"4"]) > 50
@@ -82,7 +82,7 @@ def test_a_queue_member_that_may_not_have_a_message_is_passed_over() -> None:
         match = bench.router.sublist.match(b"a")
         assert bench.router.route(publisher, match, composed(b"a", b"", b"", b"")) == 1
     bench.run()
-    assert link.said().count(b"MSG") == 50
+    assert link.take_flushed().count(b"MSG") == 50
 
 
 def test_a_client_with_echo_off_does_not_get_its_own_messages() -> None:
@@ -93,7 +93,7 @@ def test_a_client_with_echo_off_does_not_get_its_own_messages() -> None:
     assert bench.router.route(outlet, match, composed(b"a", b"", b"", b"")) == 0
     assert bench.router.publish(b"a", b"", b"", b"") == 1
     bench.run()
-    assert link.said() == b"MSG a 1 0\r\n\r\n"
+    assert link.take_flushed() == b"MSG a 1 0\r\n\r\n"
 
 
 def test_a_subscription_ends_after_its_maximum_of_deliveries() -> None:
@@ -102,7 +102,7 @@ def test_a_subscription_ends_after_its_maximum_of_deliveries() -> None:
     bench.subscribe(outlet, b"a").maximum = 2
     assert [bench.router.publish(b"a", b"", b"", b"") for _ in range(4)] == [1, 1, 0, 0]
     bench.run()
-    assert link.said().count(b"MSG") == 2
+    assert link.take_flushed().count(b"MSG") == 2
     assert not outlet.subscriptions
     assert not bench.router.has_interest(b"a")
 
@@ -114,7 +114,7 @@ def test_deliver_writes_another_subject_than_the_one_that_is_subscribed_to() -> 
     assert bench.router.deliver(b"_INBOX.1", b"orders.eu", b"$JS.ACK.x", b"", b"hi") == 1
     assert bench.router.deliver(b"_INBOX.2", b"orders.eu", b"", b"", b"hi") == 0
     bench.run()
-    assert link.said() == b"MSG orders.eu 9 $JS.ACK.x 2\r\nhi\r\n"
+    assert link.take_flushed() == b"MSG orders.eu 9 $JS.ACK.x 2\r\nhi\r\n"
 
 
 def test_an_internal_subscription_is_called_with_bytes_and_its_exception_is_contained(
@@ -135,7 +135,7 @@ def test_an_internal_subscription_is_called_with_bytes_and_its_exception_is_cont
     bench.run()
     assert calls == [(b"a", b"r", BLOCK, b"hi")]
     assert "internal_subscription_failed" in caplog.text
-    assert link.said().startswith(b"HMSG a 1 r ")
+    assert link.take_flushed().startswith(b"HMSG a 1 r ")
     bench.router.unsubscribe(kept)
     assert bench.router.publish(b"zzz", b"", b"", b"") == 0
 
@@ -165,4 +165,4 @@ def test_a_client_far_behind_is_congested_and_one_beyond_the_limit_is_cut_off() 
     assert (slow_link.aborted, stuck_link.aborted, fine_link.aborted) == (False, True, False)
     assert bench.router.flusher.slow_consumers == 1
     assert bench.router.pending(b"a") > 1 << 26
-    assert fine_link.said() == b"MSG a 1 1\r\nx\r\n"
+    assert fine_link.take_flushed() == b"MSG a 1 1\r\nx\r\n"

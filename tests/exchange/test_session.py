@@ -85,11 +85,11 @@ class Desk:
     def connect(self, first: bytes = PLAIN) -> tuple[Session, FakeLink]:
         session, link = Session(self.register, self.router, self.register.gate), FakeLink()  # type: ignore[arg-type]
         session.attach(link)  # type: ignore[arg-type]
-        self.tell(session, first)
-        link.said()
+        self.feed(session, first)
+        link.take_flushed()
         return session, link
 
-    def tell(self, session: Session, data: bytes) -> None:
+    def feed(self, session: Session, data: bytes) -> None:
         assert session.receive(bytearray(data), len(data)) == len(data)
         scheduled, self.scheduled = self.scheduled, []
         for function in scheduled:
@@ -98,15 +98,15 @@ class Desk:
     def ask(self, data: bytes, first: bytes = PLAIN) -> bytes:
         """The answer to one client's `data`."""
         session, link = self.connect(first)
-        self.tell(session, data)
-        return link.said()
+        self.feed(session, data)
+        return link.take_flushed()
 
 
 def test_a_client_is_greeted_with_info() -> None:
     desk = Desk()
     session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]
-    assert json.loads(link.said()[5:])["headers"] is True
+    assert json.loads(link.take_flushed()[5:])["headers"] is True
 
 
 def test_a_client_above_the_limit_gets_an_error_after_info() -> None:
@@ -114,7 +114,7 @@ def test_a_client_above_the_limit_gets_an_error_after_info() -> None:
     desk.register.room = 0
     session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]
-    assert link.said() == encode_info(ServerInfo(headers=True)) + b"-ERR 'maximum connections exceeded'\r\n"
+    assert link.take_flushed() == encode_info(ServerInfo(headers=True)) + b"-ERR 'maximum connections exceeded'\r\n"
     assert link.closed
 
 
@@ -138,13 +138,13 @@ def test_verbose_and_pedantic_answer_as_nats_server_does(op: bytes, answer: byte
 def test_a_pedantic_error_is_sent_once_and_before_the_payload() -> None:
     desk = Desk()
     session, link = desk.connect(b'CONNECT {"verbose":false}\r\n')
-    said = b"PUB a.* 5\r\nhello\r\nPUB a..b 1\r\nx\r\n"
+    output = b"PUB a.* 5\r\nhello\r\nPUB a..b 1\r\nx\r\n"
     line = len(b"PUB a.* 5\r\n")
     for filled in (line, line + 2):
-        assert session.receive(bytearray(said), filled) == 0
-    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"
-    desk.tell(session, said)
-    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"  # for the second op
+        assert session.receive(bytearray(output), filled) == 0
+    assert link.take_flushed() == b"-ERR 'Invalid Publish Subject'\r\n"
+    desk.feed(session, output)
+    assert link.take_flushed() == b"-ERR 'Invalid Publish Subject'\r\n"  # for the second op
 
 
 def test_a_client_that_skips_connect_is_verbose_and_has_no_headers() -> None:
@@ -172,8 +172,8 @@ def test_a_client_that_skips_connect_is_verbose_and_has_no_headers() -> None:
 def test_these_end_the_connection(connect: bytes, answer: bytes) -> None:
     desk = Desk()
     session, link = desk.connect(b"")
-    desk.tell(session, connect + b"PING\r\n")
-    assert link.said() == answer
+    desk.feed(session, connect + b"PING\r\n")
+    assert link.take_flushed() == answer
     assert link.closed
 
 
@@ -183,18 +183,18 @@ def test_these_are_ignored(op: bytes) -> None:
 
 
 def test_info_with_connect_info_follows_the_first_pong_only() -> None:
-    said = Desk().ask(b"PING\r\nPING\r\n")
-    assert said.startswith(b"PONG\r\nINFO {")
-    assert b'"connect_info":true' in said
-    assert said.endswith(b" \r\nPONG\r\n")
+    output = Desk().ask(b"PING\r\nPING\r\n")
+    assert output.startswith(b"PONG\r\nINFO {")
+    assert b'"connect_info":true' in output
+    assert output.endswith(b" \r\nPONG\r\n")
     assert Desk().ask(b"PING\r\n", b'CONNECT {"verbose":false,"protocol":0}\r\n') == b"PONG\r\n"
 
 
 def test_a_second_connect_drops_the_subscriptions() -> None:
     desk = Desk()
     session, link = desk.connect()
-    desk.tell(session, b"SUB a 1\r\n" + PLAIN + b"PUB a 0\r\n\r\n")
-    assert link.said() == b""
+    desk.feed(session, b"SUB a 1\r\n" + PLAIN + b"PUB a 0\r\n\r\n")
+    assert link.take_flushed() == b""
     assert not desk.router.has_interest(b"a")
 
 
@@ -237,8 +237,8 @@ def test_with_echo_off_a_request_with_only_the_requesters_own_subscription_has_n
 
 
 def test_a_503_does_not_count_for_unsub_max() -> None:
-    said = Desk().ask(b"SUB r 1\r\nUNSUB 1 1\r\n" + 3 * b"PUB nobody r 0\r\n\r\n")
-    assert said.count(b"503") == 3
+    output = Desk().ask(b"SUB r 1\r\nUNSUB 1 1\r\n" + 3 * b"PUB nobody r 0\r\n\r\n")
+    assert output.count(b"503") == 3
 
 
 def test_a_client_that_owes_too_many_pongs_is_stale() -> None:
@@ -248,7 +248,7 @@ def test_a_client_that_owes_too_many_pongs_is_stale() -> None:
         session.ping(2, 1.0)
     session.ping(2, 1.0)
     link.flush()
-    assert link.said() == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
+    assert link.take_flushed() == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
     assert link.closed
 
 
@@ -256,7 +256,7 @@ def test_any_sign_of_life_pays_for_the_pongs() -> None:
     desk = Desk()
     session, link = desk.connect()
     session.ping(1, 1.0)
-    desk.tell(session, b"PUB a 0\r\n\r\n")
+    desk.feed(session, b"PUB a 0\r\n\r\n")
     session.ping(1, 1.0)
     assert not link.closed
 
@@ -264,7 +264,7 @@ def test_any_sign_of_life_pays_for_the_pongs() -> None:
 def test_the_interest_of_a_lost_client_is_removed() -> None:
     desk = Desk()
     session, _ = desk.connect()
-    desk.tell(session, b"SUB a 1\r\nSUB b q 2\r\n")
+    desk.feed(session, b"SUB a 1\r\nSUB b q 2\r\n")
     session.lost(None)
     assert not desk.router.has_interest(b"a")
     assert not desk.router.has_interest(b"b")
@@ -275,13 +275,13 @@ HASHED = AuthorizationOptions(username="u", password="$2a$04$nmHDbNSnNOqu/2k8sPw
 SLOW_CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"user":"u","pass":"s3cr3t-Pa55"}\r\n'
 
 
-def ask_slowly(said: bytes) -> tuple[Desk, Session, FakeLink, int]:
-    """A session that has received CONNECT and `said`, and waits for the verdict; and the number of bytes it has used."""
+def ask_slowly(output: bytes) -> tuple[Desk, Session, FakeLink, int]:
+    """A session that has received CONNECT and `output`, and waits for the verdict; and the number of bytes it has used."""
     desk = Desk(authorization=HASHED)
     session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]
-    link.said()
-    data = SLOW_CONNECT + said
+    link.take_flushed()
+    data = SLOW_CONNECT + output
     return desk, session, link, session.receive(bytearray(data), len(data))
 
 
@@ -294,14 +294,14 @@ def test_no_input_is_read_while_a_verdict_is_awaited() -> None:
     session.late_verdict(check.decide())
     assert link.reading
     assert link.read_again == 1
-    desk.tell(session, b"PING\r\n")
-    assert link.said() == b"PONG\r\n"
+    desk.feed(session, b"PING\r\n")
+    assert link.take_flushed() == b"PONG\r\n"
 
 
 def test_a_late_refusal_ends_the_connection() -> None:
     desk, session, link, _ = ask_slowly(b"")
     session.late_verdict(Refusal("wrong"))
-    assert link.said() == b"-ERR 'Authorization Violation'\r\n"
+    assert link.take_flushed() == b"-ERR 'Authorization Violation'\r\n"
     assert link.closed
     assert desk.register.accounts["$G"].connections == 0
 
@@ -311,12 +311,12 @@ def test_a_verdict_that_arrives_too_late_has_no_effect(ended_by: str) -> None:
     desk, session, link, _ = ask_slowly(b"")
     if ended_by == "the timer":
         session.expire("Authentication Timeout")
-        assert link.said() == b"-ERR 'Authentication Timeout'\r\n"
+        assert link.take_flushed() == b"-ERR 'Authentication Timeout'\r\n"
     else:
         session.lost(None)
     (check,) = desk.register.checks
     session.late_verdict(check.decide())
-    assert link.said() == b""
+    assert link.take_flushed() == b""
     assert desk.register.accounts["$G"].connections == 0
 
 

@@ -32,7 +32,7 @@ def naive(live: list[Subscription], subject: bytes) -> tuple[set[Subscription], 
 
 @given(steps, st.lists(subjects, min_size=1, max_size=6))
 def test_the_trie_finds_what_a_naive_matcher_finds(
-    changes: list[tuple[str, int, bytes, bytes]], asked: list[bytes]
+    changes: list[tuple[str, int, bytes, bytes]], looked_up: list[bytes]
 ) -> None:
     sublist, live = Sublist(), dict[int, Subscription]()
     for verb, slot, pattern, queue in changes:
@@ -41,7 +41,7 @@ def test_the_trie_finds_what_a_naive_matcher_finds(
         if verb == "insert":
             live[slot] = Subscription(pattern, queue, b"%d" % slot)
             sublist.insert(live[slot])
-        for subject in asked:
+        for subject in looked_up:
             match = sublist.match(subject)
             plain, groups = naive(list(live.values()), subject)
             assert len(match.plain) == len(set(match.plain))

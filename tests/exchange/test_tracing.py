@@ -20,7 +20,7 @@ trace: true
 no_auth_user: u
 authorization { users = [{user: u, password: hunter22}] }
 """
-SAID = (
+TEXT = (
     b"SUB a.* 1\r\nPUB a.b 5\r\nhello\r\nHPUB a.h back 12 14\r\nNATS/1.0\r\n\r\nhi\r\n"
     b"UNSUB 1 9\r\npub a.b 3\r\na\nb\r\nbogus\r\n"
 )
@@ -51,10 +51,10 @@ def lines_of(kind: str, directory: Path, caplog: pytest.LogCaptureFixture) -> li
 
 def converse(port: int) -> None:
     with RawLink(port) as link:
-        link.say(connect_op(user="u", **{"pass": "hunter22"}))
+        link.send(connect_op(user="u", **{"pass": "hunter22"}))
         link.settle()
-        link.say(SAID)
-        link.hear_end()
+        link.send(TEXT)
+        link.receive_end()
 
 
 @pytest.mark.interop
@@ -77,7 +77,7 @@ def arrow(line: str) -> str:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_ops_are_found_however_they_are_cut(size: int) -> None:
     splitter = Splitter()
-    found = [op for at in range(0, len(SAID), size) for op in splitter.feed(SAID[at : at + size])]
+    found = [op for at in range(0, len(TEXT), size) for op in splitter.feed(TEXT[at : at + size])]
     assert found == [
         ("op", b"SUB a.* 1"), ("op", b"PUB a.b 5"), ("payload", b"hello"), ("op", b"HPUB a.h back 12 14"),
         ("payload", b"NATS/1.0\r\n\r\nhi"), ("op", b"UNSUB 1 9"), ("op", b"pub a.b 3"), ("payload", b"a\nb"),
@@ -109,7 +109,7 @@ def test_payloads_are_cut_at_the_limit_and_the_system_account_is_not_traced(
     with EmbeddedBroker(options_of(file)) as broker:
         for user in ("a", "s"):
             with dial(broker.port, user=user, **{"pass": "p"}) as link:
-                link.say(b"PUB %b 5\r\nhello\r\n" % user.encode())
+                link.send(b"PUB %b 5\r\nhello\r\n" % user.encode())
                 link.settle()
     assert 'MSG_PAYLOAD: ["hel..."]' in traced.text
     assert "[PUB a 5]" in traced.text

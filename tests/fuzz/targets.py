@@ -42,23 +42,23 @@ _websocket: Any = _tests("support/websocket_wire")
 
 def client_ops(data: bytes) -> None:
     """What a client says to the broker."""
-    cut, said = data[:1], data[1:]
-    assert _client.parse(said, cuts=(min(cut[0], len(said)),) if cut else ()) == _client.parse(said)
+    cut, rest = data[:1], data[1:]
+    assert _client.parse(rest, cuts=(min(cut[0], len(rest)),) if cut else ()) == _client.parse(rest)
 
 
 def server_ops(data: bytes) -> None:
     """What a server says to the client."""
-    cut, said = data[:1], data[1:]
+    cut, rest = data[:1], data[1:]
     at = cut[0] if cut else 0
-    assert _server.feed([said[:at], said[at:]], 256) == _server.feed([said], 256)
+    assert _server.feed([rest[:at], rest[at:]], 256) == _server.feed([rest], 256)
 
 
 def route_ops(data: bytes) -> None:
     """What a peer says, in each dialect and in none yet."""
-    head, said = data[:2], data[2:]
+    head, rest = data[:2], data[2:]
     at = head[1] if len(head) == 2 else 0
     dialect = head[0] % 3 if head else 0
-    assert _route.calls_for([said[:at], said[at:]], dialect) == _route.calls_for([said], dialect)
+    assert _route.calls_for([rest[:at], rest[at:]], dialect) == _route.calls_for([rest], dialect)
 
 
 def iggy_frames(data: bytes) -> None:
@@ -138,12 +138,12 @@ def websocket(data: bytes) -> None:
     """The request, or frames behind one, plain and compressed."""
     settings = WebSocketServer(compression=bool(data[:1] and data[0] & 1), max_message=1000)
     layer = WebSocketLayer(settings)
-    said = data[1:]
+    rest = data[1:]
     try:
         if data[:1] and data[0] & 2:
             layer.feed(memoryview(_websocket.upgrade_request(_websocket.COMPRESSION)))
-        if said:
-            layer.feed(memoryview(said))
+        if rest:
+            layer.feed(memoryview(rest))
         space = bytearray(4096)
         while layer.read_into(memoryview(space)):
             pass

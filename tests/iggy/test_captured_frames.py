@@ -87,8 +87,8 @@ def test_the_login_tells_the_era(client: str) -> None:
     request = next(exchange.request for exchange in exchanges(client) if exchange.code == Code.LOGIN_USER)
     login = command_codec.decode_classic_login(request[8:])
     assert (login.username, login.password) == ("iggy", "iggy")
-    told = of_login(login.version)
-    assert told is (Era.A2 if ERAS[client] is Era.A else ERAS[client])
+    reported = of_login(login.version)
+    assert reported is (Era.A2 if ERAS[client] is Era.A else ERAS[client])
 
 
 @pytest.mark.parametrize(("client", "exchange"), parameters([MODERN]))

@@ -154,8 +154,8 @@ def test_one_answer_has_what_there_is_in_all_partitions(tmp_path: Path) -> None:
 def test_a_target_that_cannot_be_read_says_so_at_once_beside_the_others(tmp_path: Path) -> None:
     async def work(desk: Desk, client: Client) -> None:
         await desk.send(b"0")
-        asked = fetching(target(0), target(7), target(1, incarnation=4711), min_count=50)
-        sections = await fetch(desk.service, client, asked, Wait())
+        request = fetching(target(0), target(7), target(1, incarnation=4711), min_count=50)
+        sections = await fetch(desk.service, client, request, Wait())
         assert [(one.partition, one.status) for one in sections] == [(0, 0), (7, 3007), (1, 87)]
         assert texts(sections[0].found) == [b"0"]
 
@@ -226,9 +226,9 @@ def test_an_impossible_wait_is_refused(command: Any) -> None:
         c.FetchMessages: fetch,
         c.WaitForMessages: wait_for_messages,
     }
-    nobody: Any = None
+    no_client: Any = None
     with pytest.raises(IggyError) as caught:
-        asyncio.run(handlers[type(command)](nobody, nobody, command, nobody))
+        asyncio.run(handlers[type(command)](no_client, no_client, command, no_client))
     assert caught.value.name == "invalid_command"
 
 

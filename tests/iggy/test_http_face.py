@@ -226,9 +226,9 @@ def test_a_strangers_body_is_bounded_in_size_and_time(tmp_path: Path) -> None:
         options = IggyOptions(tcp=None, http=("127.0.0.1", 0), limits=bounds)
         async with asyncio.timeout(30), Iggy(options, tmp_path) as iggy:
             head = b"POST /streams HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
-            for said, status in ((head % 5000 + b"x" * 5000, b"400"), (head % 5000 + b"{", b"408")):
+            for output, status in ((head % 5000 + b"x" * 5000, b"400"), (head % 5000 + b"{", b"408")):
                 reader, writer = await asyncio.open_connection("127.0.0.1", iggy.http_port)
-                writer.write(said)
+                writer.write(output)
                 assert (await reader.readuntil(b"\r\n")).split()[1] == status
                 writer.close()
             call = await logged_in(iggy)

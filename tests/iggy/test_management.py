@@ -73,7 +73,7 @@ def test_a_client_of_protocol_0_12_alters_one_thing_at_a_time(tmp_path: Path, tr
     steps = conversation(tmp_path, transport, installed("apache-iggy", PRE_RELEASE))
     failed = {name: value for name, value in steps.items() if str(value).startswith("error")}
     over_http = transport == "http"
-    told = {
+    reported = {
         "update_segments": "set once" if over_http else "cannot be updated after creation",
         "reset_name": "no default" if over_http else "cannot be reset",
         "resize_fixed": "partition_resize_disabled" if over_http else "resizing is disabled",
@@ -82,8 +82,12 @@ def test_a_client_of_protocol_0_12_alters_one_thing_at_a_time(tmp_path: Path, tr
         "delete_stream_again": "was not found",
     }
     if over_http:  # the client has no groups there, and shows the text of an answer; which options there are is 0.11's
-        told |= {"join": "Feature is unavailable", "leave": "Feature is unavailable", "changes": "feature_unavailable"}
-    assert failed.keys() == told.keys() and all(text in failed[name] for name, text in told.items())
+        reported |= {
+            "join": "Feature is unavailable",
+            "leave": "Feature is unavailable",
+            "changes": "feature_unavailable",
+        }
+    assert failed.keys() == reported.keys() and all(text in failed[name] for name, text in reported.items())
     readable = {name: value for name, value in READABLE.items() if name != "poll_purged"}
     if not over_http:
         readable |= {"options_stream": ["name"], "options_user": ["username", "status"]}

@@ -149,15 +149,15 @@ def test_a_write_that_fails_is_answered_to_all_who_wait_and_readers_learn_nothin
     files = RecordingFiles()
 
     async def work(partition: Partition) -> None:
-        heard: list[StorageError | None] = []
-        partition.on_stored = lambda: heard.append(None)
+        received: list[StorageError | None] = []
+        partition.on_stored = lambda: received.append(None)
         files.faults = dict.fromkeys(range(files.attempts, files.attempts + 20), errno.EIO)
         for _ in range(2):
             batch, count = of_messages([Message(b"x")], 1)
             checksums = admit(batch, 0, len(batch), count)
-            partition.append(batch, 0, len(batch), count, checksums, 5, 0, heard.append)
+            partition.append(batch, 0, len(batch), count, checksums, 5, 0, received.append)
         await partition.flush()
-        assert [isinstance(error, StorageError) for error in heard] == [True, True]
+        assert [isinstance(error, StorageError) for error in received] == [True, True]
         assert partition.log.end_offset == 0
 
     with_partition(work, files)

@@ -112,11 +112,11 @@ def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:
             first, second = found
             assert (first.offset, first.payload, first.id, first.headers) == (0, b"one", 7, HEADERS)
             assert second.payload == b"two"
-            who = Consumer.single("me")
-            await client.store_offset("s", "t", 0, 1, who)
-            stored = await client.offset("s", "t", 0, who)
+            reader = Consumer.single("me")
+            await client.store_offset("s", "t", 0, 1, reader)
+            stored = await client.offset("s", "t", 0, reader)
             assert stored is not None and stored.stored_offset == 1
-            (following,) = await client.poll("s", "t", 0, consumer=who, count=1)
+            (following,) = await client.poll("s", "t", 0, consumer=reader, count=1)
             assert following.payload == b"three"
             await client.create_group("s", "t", "g")
             assert sorted((await client.join_group("s", "t", "g")).partitions) == [0, 1]

@@ -25,8 +25,8 @@ S, T = Identifier("s"), Identifier("t")
 OPTIONS = IggyOptions(tcp=("127.0.0.1", 0), service=ServiceOptions(housekeeping=3600))
 
 
-def url(iggy: Iggy, who: str = "iggy:iggy") -> str:
-    return f"iggy://{who}@127.0.0.1:{iggy.tcp_port}"
+def url(iggy: Iggy, login: str = "iggy:iggy") -> str:
+    return f"iggy://{login}@127.0.0.1:{iggy.tcp_port}"
 
 
 def serving(tmp_path: Path, work: Callable[[Iggy, Client], Awaitable[None]]) -> None:

@@ -46,8 +46,8 @@ async def take(consumer: TopicConsumer, count: int) -> list[ReceivedMessage]:
     return found
 
 
-async def stored(client: Client, who: Consumer) -> int | None:
-    view = await client.offset("s", "t", 0, who)
+async def stored(client: Client, owner: Consumer) -> int | None:
+    view = await client.offset("s", "t", 0, owner)
     return None if view is None else view.stored_offset
 
 

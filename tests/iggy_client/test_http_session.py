@@ -74,14 +74,14 @@ def test_what_is_described_is_what_tcp_describes(tmp_path: Path) -> None:
         assert made.compression == 2
         await http.send("s", "t", [Message(b"x")], 0)
         await http.create_group("s", "t", "g")
-        asked: list[Callable[[Client], Awaitable[object]]] = [
+        calls: list[Callable[[Client], Awaitable[object]]] = [
             lambda client: client.groups("s", "t"),
             lambda client: client.group("s", "t", "g"),
             lambda client: client.user("iggy"),
             lambda client: client.describe_options(),
             lambda client: client.cluster(),
         ]
-        for ask in asked:
+        for ask in calls:
             assert await ask(http) == await ask(tcp)
         over_http, over_tcp = [await client.topic("s", "t") for client in (http, tcp)]
         assert over_http is not None and over_tcp is not None

@@ -111,13 +111,13 @@ def test_in_the_background_sends_are_gathered_and_flush_waits(tmp_path: Path) ->
 
 def test_what_fails_in_the_background_is_raised_by_flush_and_told_at_once(tmp_path: Path) -> None:
     async def work(client: Client) -> None:
-        told: list[IncompleteSend] = []
-        options = ProducerOptions(mode=Background(linger=0.0), partitioning=7, on_error=told.append)
+        reported: list[IncompleteSend] = []
+        options = ProducerOptions(mode=Background(linger=0.0), partitioning=7, on_error=reported.append)
         producer = client.producer("s", "t", options)
         await producer.send(some(2))
         with pytest.raises(IncompleteSend, match="2 messages were not sent"):
             await producer.flush()
-        assert [len(one.failed) for one in told] == [2]
+        assert [len(one.failed) for one in reported] == [2]
         await producer.send(some(1), 0)
         await producer.close()
         assert await payloads(client) == [b"0"]

@@ -55,12 +55,12 @@ def test_a_question_in_flight_is_asked_again_and_a_send_fails(tmp_path: Path) ->
             await client.create_stream("s")
             await client.create_topic("s", "t")
             await client.send("s", "t", [Message(b"first")], 0)
-            asking = asyncio.ensure_future(client.topic("s", "t"))
+            pending = asyncio.ensure_future(client.topic("s", "t"))
             sending = asyncio.ensure_future(client.send("s", "t", [Message(b"x")], 0))
             storing = asyncio.ensure_future(client.store_offset("s", "t", 0, 0, Consumer.single(9)))
             await asyncio.sleep(0)
             await lose(client)
-            found = await asking
+            found = await pending
             assert found is not None and found.name == "t"
             with pytest.raises(ConnectionClosed):
                 await sending
@@ -123,11 +123,11 @@ def test_a_server_that_comes_back_is_found_and_a_changed_password_ends_the_sessi
 
 
 def test_a_silent_server_is_found_out_by_the_heartbeat(tmp_path: Path) -> None:
-    asked = asyncio.Event()
+    arrived = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
-        asked.set()
+        arrived.set()
         writer.close()
 
     async def main() -> None:
@@ -135,7 +135,7 @@ def test_a_silent_server_is_found_out_by_the_heartbeat(tmp_path: Path) -> None:
             port = server.sockets[0].getsockname()[1]
             url = f"iggy://127.0.0.1:{port}?heartbeat_interval=10ms"
             client = await connect(url, timeout=0.1, log_in=False)
-            await asked.wait()
+            await arrived.wait()
             with pytest.raises(ConnectionClosed, match="does not answer"):
                 await client.ping()
             await client.close()

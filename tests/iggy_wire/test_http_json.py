@@ -131,9 +131,9 @@ def test_users_and_errors_are_told_as_upstream_does() -> None:
     granted = Permissions(
         read_users=True, streams={1: StreamPermissions(topics={2: TopicPermissions(read_topic=True)})}
     )
-    told = http_json.user(UserView(3, 5, 2, "alice", permissions=granted))
-    assert (told["status"], told["permissions"]["global"]["read_users"]) == ("inactive", True)
-    assert told["permissions"]["streams"][1]["topics"][2]["read_topic"] is True
+    reported = http_json.user(UserView(3, 5, 2, "alice", permissions=granted))
+    assert (reported["status"], reported["permissions"]["global"]["read_users"]) == ("inactive", True)
+    assert reported["permissions"]["streams"][1]["topics"][2]["read_topic"] is True
     assert http_json.user(UserView(3, 5, 1, "alice"))["permissions"] is None
-    told = http_json.error(refusal("stream_id_not_found", "there is no stream 9"), 1009)
-    assert (told["id"], told["code"]) == (1009, "stream_id_not_found") and "no stream 9" in told["reason"]
+    reported = http_json.error(refusal("stream_id_not_found", "there is no stream 9"), 1009)
+    assert (reported["id"], reported["code"]) == (1009, "stream_id_not_found") and "no stream 9" in reported["reason"]

@@ -37,9 +37,9 @@ def test_a_partitioning_is_read_as_it_was_written(where: Partitioning) -> None:
 
 @given(IDENTIFIERS, st.sampled_from(list(StrategyKind)), st.integers(0, (1 << 64) - 1))
 def test_consumers_and_strategies_are_read_as_they_were_written(
-    who: Identifier, kind: StrategyKind, value: int
+    reader: Identifier, kind: StrategyKind, value: int
 ) -> None:
-    for consumer in (Consumer.single(who.value), Consumer.group(who.value)):
+    for consumer in (Consumer.single(reader.value), Consumer.group(reader.value)):
         assert CONSUMER.read(Reader(CONSUMER.write(consumer))) == consumer
     strategy = PollingStrategy(kind, value)
     assert STRATEGY.read(Reader(STRATEGY.write(strategy))) == strategy

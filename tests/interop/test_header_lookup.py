@@ -78,7 +78,7 @@ def stream(tmp_path: Path) -> Iterator[Stream]:
 
 def test_lookup_finds_exactly_what_the_server_finds(stream: Stream) -> None:
     dice = random.Random(4)
-    told = 0
+    reported = 0
     for number in range(BLOCKS):
         unique = b"u%d" % number
         odd = b"".join(dice.choice(PIECES) for _ in range(dice.randint(0, 5))) + dice.choice([b"\r\n", b""])
@@ -90,5 +90,5 @@ def test_lookup_finds_exactly_what_the_server_finds(stream: Stream) -> None:
         stream.publish(block)
         again = stream.publish(b"NATS/1.0\r\n" + NAME + b": " + (found or unique) + b"\r\n\r\n")
         assert again.get("duplicate", False) == bool(found), block
-        told += bool(found)
-    assert told > BLOCKS // 4
+        reported += bool(found)
+    assert reported > BLOCKS // 4

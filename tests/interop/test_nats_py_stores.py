@@ -170,9 +170,9 @@ def test_a_push_subscription_hears_everything_in_order_and_acks(url: str) -> Non
         for number in range(50):
             await js.publish(f"push.{number % 2}", b"%d" % number)
         subscription = await js.subscribe("push.>", durable="pushed")
-        heard = [await subscription.next_msg(timeout=FETCH_TIMEOUT) for _ in range(50)]
-        assert [message.data for message in heard] == [b"%d" % number for number in range(50)]
-        for message in heard:
+        received = [await subscription.next_msg(timeout=FETCH_TIMEOUT) for _ in range(50)]
+        assert [message.data for message in received] == [b"%d" % number for number in range(50)]
+        for message in received:
             await message.ack_sync()
         info = await js.consumer_info("push", "pushed")
         assert (info.num_ack_pending, info.num_pending, info.push_bound) == (0, 0, True)
@@ -189,19 +189,19 @@ def test_a_deliver_group_shares_the_messages(url: str) -> None:
         other = await js.subscribe("shared", queue="crew")
         for number in range(40):
             await js.publish("shared", b"%d" % number)
-        heard: dict[int, list[bytes]] = {0: [], 1: []}
+        received: dict[int, list[bytes]] = {0: [], 1: []}
         async with asyncio.timeout(FETCH_TIMEOUT * 4):
-            while len(heard[0]) + len(heard[1]) < 40:
+            while len(received[0]) + len(received[1]) < 40:
                 for number, member in enumerate((one, other)):
                     try:
                         message = await member.next_msg(timeout=0.2)
                     except nats.errors.TimeoutError:
                         continue
-                    heard[number].append(message.data)
+                    received[number].append(message.data)
                     await message.ack()
-        assert sorted(heard[0] + heard[1], key=int) == [b"%d" % number for number in range(40)]
-        assert heard[0]
-        assert heard[1]
+        assert sorted(received[0] + received[1], key=int) == [b"%d" % number for number in range(40)]
+        assert received[0]
+        assert received[1]
 
     play(url, scenario)
 
@@ -212,8 +212,8 @@ def test_an_ordered_consumer_reads_a_large_stream_with_flow_control(url: str) ->
         payload = b"x" * 2000
         await asyncio.gather(*(js.publish("large", payload) for _ in range(600)))
         subscription = await js.subscribe("large", ordered_consumer=True, idle_heartbeat=0.3)
-        heard = [await subscription.next_msg(timeout=FETCH_TIMEOUT) for _ in range(600)]
-        assert [message.metadata.sequence.stream for message in heard] == list(range(1, 601))
+        received = [await subscription.next_msg(timeout=FETCH_TIMEOUT) for _ in range(600)]
+        assert [message.metadata.sequence.stream for message in received] == list(range(1, 601))
         await asyncio.sleep(0.8)
         await js.publish("large", b"after the heartbeats")
         assert (await subscription.next_msg(timeout=FETCH_TIMEOUT)).data == b"after the heartbeats"
@@ -280,8 +280,8 @@ def test_the_last_of_each_subject_headers_only(url: str) -> None:
             deliver_policy=DeliverPolicy.LAST_PER_SUBJECT, headers_only=True, filter_subject="lasts.*"
         )
         subscription = await js.subscribe("lasts.*", config=config)
-        heard: list[Msg] = [await subscription.next_msg(timeout=FETCH_TIMEOUT) for _ in range(3)]
-        assert [message.metadata.sequence.stream for message in heard] == [7, 8, 9]
-        assert [(message.data, (message.headers or {})["Nats-Msg-Size"]) for message in heard] == [(b"", "1")] * 3
+        received: list[Msg] = [await subscription.next_msg(timeout=FETCH_TIMEOUT) for _ in range(3)]
+        assert [message.metadata.sequence.stream for message in received] == [7, 8, 9]
+        assert [(message.data, (message.headers or {})["Nats-Msg-Size"]) for message in received] == [(b"", "1")] * 3
 
     play(url, scenario)

@@ -191,7 +191,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         yield [server.url.replace("//", "//a:a@") for server in (real, ours)]
 
 
-def said(url: str, command: str, directory: Path) -> str:
+def output_of(url: str, command: str, directory: Path) -> str:
     """What the tool prints, without what no two runs share, and how it ends."""
     words = [TOOL, "--server", url, "--timeout", "5s", *shlex.split(command)]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("NATS")}
@@ -212,17 +212,17 @@ def test_the_tool_is_told_the_same_by_both(urls: list[str], tmp_path: Path, conv
     (tmp_path / "FILE").write_bytes(b"content of a file\n" * 1000)
     commands = conversation.strip().splitlines()
     for command in commands:
-        real, ours = (said(url, command, tmp_path) for url in urls)
+        real, ours = (output_of(url, command, tmp_path) for url in urls)
         assert ours == real, command
         assert "unknown long flag" not in real, command
     for stream in re.findall(r"^stream add (\w+)", conversation, re.MULTILINE):
         for url in urls:
-            said(url, f"stream rm {stream} -f", tmp_path)
+            output_of(url, f"stream rm {stream} -f", tmp_path)
 
 
 def test_the_systems_user_is_told_the_same_by_both(urls: list[str], tmp_path: Path) -> None:
     for command in SYSTEM.strip().splitlines():
-        real, ours = (said(url.replace("//a:a@", "//sys:s@"), command, tmp_path) for url in urls)
+        real, ours = (output_of(url.replace("//a:a@", "//sys:s@"), command, tmp_path) for url in urls)
         for pattern, mask in COUNTERS:
             real, ours = re.sub(pattern, mask, real), re.sub(pattern, mask, ours)
         assert ours == real, command
@@ -231,12 +231,12 @@ def test_the_systems_user_is_told_the_same_by_both(urls: list[str], tmp_path: Pa
 
 def test_what_the_tool_backs_up_from_one_it_restores_on_the_other(urls: list[str], tmp_path: Path) -> None:
     for number, url in enumerate(urls):
-        said(url, "stream add B --subjects b.> --defaults", tmp_path)
-        said(url, "pub b.a one --count 3", tmp_path)
-        saved = said(url, f"stream backup B kept{number} --no-progress", tmp_path)
+        output_of(url, "stream add B --subjects b.> --defaults", tmp_path)
+        output_of(url, "pub b.a one --count 3", tmp_path)
+        saved = output_of(url, f"stream backup B kept{number} --no-progress", tmp_path)
         assert saved.endswith("exit 0"), saved
-        said(url, "stream rm B -f", tmp_path)
+        output_of(url, "stream rm B -f", tmp_path)
     for number, url in enumerate(reversed(urls)):
-        came = said(url, f"stream restore kept{number} --no-progress", tmp_path)
+        came = output_of(url, f"stream restore kept{number} --no-progress", tmp_path)
         assert came.endswith("exit 0") and re.search(r"Messages: 3\b", came), came
-        said(url, "stream rm B -f", tmp_path)
+        output_of(url, "stream rm B -f", tmp_path)

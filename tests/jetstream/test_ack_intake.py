@@ -20,15 +20,15 @@ class Bench:
         self.state = Consumer(ConsumerConfig(ack_policy="explicit", ack_wait=10), 11)
         self.state.num_pending = 3
         self.state.deliver_run([11, 12, 13], 0)
-        self.told = 0
+        self.reported = 0
         self.rest: list[tuple[bytes, ...]] = []
         self.soon: list[Callable[[], None]] = []
         stream = cast(Stream, SimpleNamespace(config=SimpleNamespace(retention=retention)))
         loop = cast(asyncio.AbstractEventLoop, SimpleNamespace(call_soon=self.soon.append))
-        self.intake = AckIntake(stream, self.state, self._tell, lambda *call: self.rest.append(call), loop)
+        self.intake = AckIntake(stream, self.state, self._note_ack, lambda *call: self.rest.append(call), loop)
 
-    def _tell(self) -> None:
-        self.told += 1
+    def _note_ack(self) -> None:
+        self.reported += 1
 
     def ack(self, stream_sequence: object, consumer_sequence: object, reply: bytes = b"", payload: bytes = b"") -> None:
         subject = f"$JS.ACK.S.C.1.{stream_sequence}.{consumer_sequence}.1700000000000000000.5"
@@ -41,13 +41,13 @@ def test_plain_acks_settle_and_are_told_once() -> None:
     bench.ack(13, 3, payload=b"+ACK")
     assert list(bench.state.unacked) == [12]
     assert (bench.state.floor_consumer, bench.state.floor_stream) == (1, 11)
-    assert (len(bench.soon), bench.told, bench.rest) == (1, 0, [])
+    assert (len(bench.soon), bench.reported, bench.rest) == (1, 0, [])
     bench.soon.pop()()
-    assert bench.told == 1
+    assert bench.reported == 1
     bench.ack(12, 2)
     bench.intake.report()
     bench.soon.pop()()
-    assert (bench.told, bench.state.unacked) == (2, {})
+    assert (bench.reported, bench.state.unacked) == (2, {})
 
 
 @pytest.mark.parametrize(

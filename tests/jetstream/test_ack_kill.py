@@ -25,7 +25,7 @@ class Acked:
 
     def __init__(self) -> None:
         self.confirmed: set[int] = set()
-        self.said: dict[int, int] = {}
+        self.acked_at: dict[int, int] = {}
         self.delivered: set[int] = set()
 
 
@@ -51,7 +51,7 @@ async def work(client: Client, name: str, acked: Acked) -> None:
             else:
                 await message.ack()
                 await client.flush()
-                acked.said[sequence] = time.monotonic_ns()
+                acked.acked_at[sequence] = time.monotonic_ns()
 
 
 async def one_round(server: HeadwaterServer, acked: dict[str, Acked], first: bool) -> None:
@@ -72,7 +72,7 @@ async def one_round(server: HeadwaterServer, acked: dict[str, Acked], first: boo
         await asyncio.gather(*tasks, return_exceptions=True)
         await client.close()
     for known in acked.values():
-        known.said = {sequence: at for sequence, at in known.said.items() if at < killed - TIME_TO_WRITE * 1e9}
+        known.acked_at = {sequence: at for sequence, at in known.acked_at.items() if at < killed - TIME_TO_WRITE * 1e9}
 
 
 async def what_comes(url: str, name: str) -> set[int]:
@@ -93,7 +93,7 @@ def test_no_acknowledgement_that_was_confirmed_or_old_enough_comes_back_after_ki
     with start_headwater(tmp_path, "-js", "-sd", str(tmp_path / "js")) as server:
         for name, known in acked.items():
             assert len(known.confirmed) > 20
-            assert len(known.said) > 20
+            assert len(known.acked_at) > 20
             came = asyncio.run(what_comes(server.url, name))
             assert not came & known.confirmed, name
-            assert not came & set(known.said), name
+            assert not came & set(known.acked_at), name

@@ -24,9 +24,9 @@ def test_a_batch_that_nobody_goes_on_with_is_dropped_and_told() -> None:
     async def run() -> None:
         async with served(STORE, files=RecordingFiles(), server_limits=limits) as desk:
             await desk.make("S", allow_atomic=True)
-            told = desk.listen("$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.S")
+            reported = desk.listen("$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.S")
             assert (await desk.ask("S.a", b"x", part(1))).payload == b""
-            advisory = json.loads((await told.next()).payload)
+            advisory = json.loads((await reported.next()).payload)
             assert (advisory["batch"], advisory["reason"]) == ("b", "timeout")
             assert advisory["type"] == "io.nats.jetstream.advisory.v1.stream_batch_abandoned"
             assert len(advisory["id"]) == 22

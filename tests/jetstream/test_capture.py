@@ -47,8 +47,8 @@ class Bench:
         self.rules.judged = []
         self.answers = PublishAnswers("S", Domain())
         self.answers.router = router = Router(lambda callback: None, 1)
-        self.heard: list[dict[str, Any]] = []
-        router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, ack: self.heard.append(json.loads(ack)))
+        self.received: list[dict[str, Any]] = []
+        router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, ack: self.received.append(json.loads(ack)))
         self.capture = Capture(
             self.log.staging, self.duplicates, lambda: 42, lambda: 42, 30, 4, self.rules, self.answers
         )
@@ -95,12 +95,12 @@ def test_a_new_message_id_is_remembered_and_a_known_one_is_a_duplicate() -> None
         block = b"NATS/1.0\r\nNats-Msg-Id: one\r\n\r\n"
         bench.capture.take(b"first", b"", block, b"")
         bench.capture.take(b"again", b"inbox", block, b"")
-        assert bench.heard == [], "the original may yet be lost"
+        assert bench.received == [], "the original may yet be lost"
         await bench.committer.flush()
         assert [(item.subject, item.sequence) for item in bench.durable] == [(b"first", 1), (b"", 1)]
         assert json.loads(bench.durable[1].ack)["duplicate"] is True
         bench.capture.take(b"again", b"inbox", block, b"")
-        assert bench.heard == [{"stream": "S", "seq": 1, "duplicate": True}]
+        assert bench.received == [{"stream": "S", "seq": 1, "duplicate": True}]
         assert (bench.capture.last_message_id, bench.duplicates.seen(b"one", 42)) == (b"one", 0)
         assert bench.rules.judged == [b"again", b"again"]
         assert bench.log.end_offset == 1
@@ -127,7 +127,7 @@ def test_what_the_rules_refuse_is_answered_and_not_stored(
         bench.capture.take(b"orders", b"inbox", block, b"payload")
         bench.capture.appending = b"orders", refused.append
         bench.capture.take(b"orders", b"", block, b"payload")
-        assert [answer["error"]["err_code"] for answer in bench.heard] == [err_code]
+        assert [answer["error"]["err_code"] for answer in bench.received] == [err_code]
         assert [error.err_code for error in refused if error is not None] == [err_code]
         assert bench.log.next_offset == 0 and not bench.committer.busy
         assert bench.answers.refused == 2
@@ -146,7 +146,7 @@ def test_what_the_rules_admit_goes_the_same_way_with_its_callback_and_without_an
         await bench.committer.flush()
         shown = [(item.reply, item.subject, item.message_id, item.answer is not None) for item in bench.durable]
         assert shown == [(b"", b"other", b"", False), (b"", b"orders", b"a", True)]
-        assert bench.answers.refused == 1 and bench.heard == []
+        assert bench.answers.refused == 1 and bench.received == []
 
     asyncio.run(main())
 
@@ -161,10 +161,10 @@ def test_what_the_log_or_the_disk_cannot_take_is_refused_at_once() -> None:
         with pytest.raises(WriteFailed):
             bench.log.write(batch)
         bench.capture.take(b"orders", b"inbox", b"", b"")
-        assert bench.heard[0]["error"]["err_code"] == 10077
+        assert bench.received[0]["error"]["err_code"] == 10077
         assert not bench.committer.busy
         bench.committer.add(object(), MAX_STAGED_BYTES + 1)
         bench.capture.take(b"orders", b"inbox", b"", b"")
-        assert bench.heard[1]["error"]["err_code"] == 10167
+        assert bench.received[1]["error"]["err_code"] == 10167
 
     asyncio.run(main())

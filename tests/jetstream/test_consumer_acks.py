@@ -17,7 +17,7 @@ async def delivered(desk: Desk) -> tuple[Listener, list[bytes]]:
     await desk.consume("S", "c", ack_policy="explicit", ack_wait=3600 * SECOND)
     box = desk.listen("box")
     desk.router.publish(b"$JS.API.CONSUMER.MSG.NEXT.S.c", b"box", b"", b"3")
-    return box, [heard.reply for heard in await box.take(3)]
+    return box, [received.reply for received in await box.take(3)]
 
 
 @pytest.mark.parametrize(

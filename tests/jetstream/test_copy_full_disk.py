@@ -94,7 +94,7 @@ class Streams:
         for name in ("Z", "Q"):
             assert [data for _, data in self.held(name)] == [data for _, data in origin]
 
-    async def until_told(self, name: str) -> None:
+    async def until_reported(self, name: str) -> None:
         """Wait until INFO tells what holds this copy up."""
         while True:
             info = await self.desk.api(f"STREAM.INFO.{name}")
@@ -119,7 +119,7 @@ def test_copies_go_on_when_the_disk_takes_their_writes_again(allowed: int, error
             await streams.publish(3)
             assert (await desk.api("STREAM.MSG.DELETE.O", {"seq": streams.last - 1}))["success"]
             for name in COPIES:
-                await streams.until_told(name)
+                await streams.until_reported(name)
                 assert streams.held(name)[-1][1] < streams.last - 2
             files.allowed = None
             if error == errno.ENOSPC:

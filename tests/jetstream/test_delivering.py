@@ -29,7 +29,7 @@ def test_what_is_deleted_before_its_turn_is_not_delivered_and_not_counted(tmp_pa
             await desk.api("STREAM.PURGE.S", {"seq": 5})
             assert (await desk.api("CONSUMER.INFO.S.c"))["num_pending"] == 2
             pull(desk, "c", "box", batch=9, no_wait=True)
-            assert [heard.payload for heard in await box.take(2)] == [b"4", b"5"]
+            assert [received.payload for received in await box.take(2)] == [b"4", b"5"]
 
     asyncio.run(main())
 
@@ -42,9 +42,9 @@ def test_headers_only_says_the_size_and_keeps_the_headers(tmp_path: Path) -> Non
             await desk.consume("S", "c", ack_policy="none", headers_only=True)
             box = desk.listen("box")
             pull(desk, "c", "box", batch=1)
-            heard = await box.next()
-            assert heard.payload == b""
-            assert heard.header_block == b"NATS/1.0\r\nOwn: kept\r\nNats-Msg-Size: 5\r\n\r\n"
+            received = await box.next()
+            assert received.payload == b""
+            assert received.header_block == b"NATS/1.0\r\nOwn: kept\r\nNats-Msg-Size: 5\r\n\r\n"
 
     asyncio.run(main())
 
@@ -116,8 +116,8 @@ def test_a_reset_begins_anew(tmp_path: Path) -> None:
             await desk.api("CONSUMER.RESET.S.c", {"seq": 3})
             pull(desk, "c", "box", batch=2)
             again = await box.take(2)
-            assert [heard.payload for heard in again] == [b"2", b"3"]
-            assert [heard.reply.split(b".")[4:7] for heard in again] == [[b"1", b"3", b"1"], [b"1", b"4", b"2"]]
+            assert [received.payload for received in again] == [b"2", b"3"]
+            assert [received.reply.split(b".")[4:7] for received in again] == [[b"1", b"3", b"1"], [b"1", b"4", b"2"]]
 
     asyncio.run(main())
 
@@ -141,6 +141,6 @@ def test_an_ack_of_what_the_consumer_does_not_know_to_be_delivered_is_not_answer
             assert (await desk.ask(first.reply.decode(), b"+ACK")).header_block == b"", "a second time as well"
             assert answers.empty
             pull(desk, "c", "box", batch=9, no_wait=True)
-            assert [heard.payload for heard in await box.take(2)] == [b"1", b"2"]
+            assert [received.payload for received in await box.take(2)] == [b"1", b"2"]
 
     asyncio.run(main())

@@ -79,9 +79,9 @@ def test_a_batch_ends_with_what_is_left(tmp_path: Path, document: object, expect
             await filled(desk)
             box = desk.listen("box")
             desk.router.publish(GET.encode(), b"box", b"", json.dumps(document).encode())
-            heard = await box.take(len(expected) + 1)
-            assert [message.payload for message in heard[:-1]] == expected
-            assert heard[-1].header_block == b"NATS/1.0 204 EOB\r\n%b\r\n\r\n" % end
+            received = await box.take(len(expected) + 1)
+            assert [message.payload for message in received[:-1]] == expected
+            assert received[-1].header_block == b"NATS/1.0 204 EOB\r\n%b\r\n\r\n" % end
 
     asyncio.run(main())
 

@@ -15,12 +15,12 @@ def test_both_forms_of_a_consumers_subjects_name_what_they_belong_to() -> None:
 
 def test_what_is_asked_under_a_domain_is_handed_on_under_its_plain_name() -> None:
     router = Router(lambda work: None, 1, 1 << 20)
-    asked: list[bytes] = []
+    requested: list[bytes] = []
     stored: list[bytes] = []
     router.subscribe_internal(b"$KV.b.>", lambda subject, *rest: stored.append(subject))
-    subscribe_domain(router, "hub", lambda subject, *rest: asked.append(subject))
+    subscribe_domain(router, "hub", lambda subject, *rest: requested.append(subject))
     subjects = [b"INFO", b"STREAM.INFO.S", b"CONSUMER.MSG.NEXT.S.c", b"$KV.b.key", b"$KV.other.key", b"FROB", b"INFO.S"]
     reached = [router.publish(b"$JS.hub.API." + subject, b"", b"", b"") for subject in subjects]
-    assert asked == [b"$JS.API.INFO", b"$JS.API.STREAM.INFO.S", b"$JS.API.CONSUMER.MSG.NEXT.S.c"]
+    assert requested == [b"$JS.API.INFO", b"$JS.API.STREAM.INFO.S", b"$JS.API.CONSUMER.MSG.NEXT.S.c"]
     assert stored == [b"$KV.b.key"]
     assert reached == [1, 1, 1, 1, 0, 0, 0]

@@ -39,13 +39,13 @@ def test_what_was_written_is_loaded_and_an_error_reaches_its_caller(in_threads: 
         if in_threads:
             writer._pace.note(1.0)
         frames = PendingFrames(IDENTITY)
-        heard: list[BaseException | None] = []
+        received: list[BaseException | None] = []
         frames.add([("a", [[0, 1, 1]])])
-        writer.write(*frames.take(), True, heard.append)
+        writer.write(*frames.take(), True, received.append)
         await writer.idle.wait()
-        assert (heard, writer.unsynced, writer.fresh) == ([None], False, False)
+        assert (received, writer.unsynced, writer.fresh) == ([None], False, False)
         frames.add([("a", [[1, 1, 1]])])
-        writer.write(*frames.take(), False, heard.append)
+        writer.write(*frames.take(), False, received.append)
         await writer.idle.wait()
         assert writer.unsynced
         journal = load(files, "consumers", IDENTITY)
@@ -54,9 +54,9 @@ def test_what_was_written_is_loaded_and_an_error_reaches_its_caller(in_threads: 
             writer._pace.note(1.0)
         files.faults = dict.fromkeys(range(files.attempts, files.attempts + 9), errno.EIO)
         frames.add([("a", [[0, 2, 2]])])
-        writer.write(*frames.take(), True, heard.append)
+        writer.write(*frames.take(), True, received.append)
         await writer.idle.wait()
-        assert isinstance(heard[2], OSError)
+        assert isinstance(received[2], OSError)
         if writers is not None:
             writers.shutdown()
 
@@ -64,9 +64,9 @@ def test_what_was_written_is_loaded_and_an_error_reaches_its_caller(in_threads: 
 
 
 def test_confirmations_are_answered_once_with_an_empty_message_or_the_reason() -> None:
-    heard: list[tuple[bytes, bytes]] = []
+    received: list[tuple[bytes, bytes]] = []
     router = Router(lambda callback: None, 1)
-    router.subscribe_internal(b"in.*", lambda subject, _reply, block, _payload: heard.append((subject, block)))
+    router.subscribe_internal(b"in.*", lambda subject, _reply, block, _payload: received.append((subject, block)))
     confirmations = Confirmations(router)
     confirmations.add(b"in.1")
     confirmations.add(b"in.2")
@@ -74,4 +74,4 @@ def test_confirmations_are_answered_once_with_an_empty_message_or_the_reason() -
     assert not confirmations
     confirmations.answer(replies[:1])
     confirmations.refuse(replies[1:], StorageError("the disk is gone"))
-    assert heard == [(b"in.1", b""), (b"in.2", b"NATS/1.0 503 the disk is gone\r\n\r\n")]
+    assert received == [(b"in.1", b""), (b"in.2", b"NATS/1.0 503 the disk is gone\r\n\r\n")]

@@ -11,15 +11,15 @@ from headwater.streams.log_format import StoredRecord
 Call = tuple[bytes, bytes, bytes, bytes]
 
 
-def router_with(subject: bytes, heard: list[Call]) -> Router:
+def router_with(subject: bytes, received: list[Call]) -> Router:
     router = Router(lambda function: None, seed=1)
-    router.subscribe_internal(subject, lambda *call: heard.append(call))
+    router.subscribe_internal(subject, lambda *call: received.append(call))
     return router
 
 
 def test_each_publish_is_answered_in_its_turn_with_its_sequence_or_its_own_answer() -> None:
-    heard: list[Call] = []
-    router = router_with(b"inbox.*", heard)
+    received: list[Call] = []
+    router = router_with(b"inbox.*", received)
     items = [
         Item(b"inbox.a", b"", b"s", 9, 1, b""),
         Item(b"", b"", b"s", 10, 1, b""),
@@ -27,7 +27,7 @@ def test_each_publish_is_answered_in_its_turn_with_its_sequence_or_its_own_answe
         Item(b"inbox.c", b"", b"s", 18_446_744_073_709, 1, b""),
     ]
     send_acks(router, items, b'{"stream":"S","seq":')
-    assert heard == [
+    assert received == [
         (b"inbox.a", b"", b"", b'{"stream":"S","seq":9}'),
         (b"inbox.b", b"", b"", b'{"duplicate": true}'),
         (b"inbox.c", b"", b"", b'{"stream":"S","seq":18446744073709}'),
@@ -49,8 +49,8 @@ records = st.builds(
 def test_records_go_out_with_the_numbers_of_their_delivery(
     given_records: list[StoredRecord], given_before: int, pending: int
 ) -> None:
-    heard: list[Call] = []
-    router = router_with(b"inbox", heard)
+    received: list[Call] = []
+    router = router_with(b"inbox", received)
     sent: list[int] = []
     head = b"$JS.ACK.S.C."
     size = RecordSender(router, b"inbox", head, given_before, pending, -1).send(given_records, 0, 9, sent)
@@ -64,19 +64,19 @@ def test_records_go_out_with_the_numbers_of_their_delivery(
         )
         for number, record in enumerate(given_records, 1)
     ]
-    assert heard == expected
+    assert received == expected
     assert size == sum(len(part) for call in expected for part in call)
     assert sent == [record.offset + 1 for record in given_records]
 
 
 def test_a_run_begins_and_ends_where_it_is_told_and_stops_when_nobody_listens() -> None:
-    heard: list[Call] = []
+    received: list[Call] = []
     some = [StoredRecord(offset, 0, b"s", b"", b"") for offset in range(10)]
-    router = router_with(b"inbox", heard)
+    router = router_with(b"inbox", received)
     sent: list[int] = []
     assert RecordSender(router, b"inbox", b"", 0, 10, -1).send(some, 3, 2, sent) > 0
     assert sent == [4, 5]
-    assert [call[1].split(b".")[1] for call in heard] == [b"4", b"5"]
+    assert [call[1].split(b".")[1] for call in received] == [b"4", b"5"]
     assert RecordSender(router, b"nobody", b"", 0, 10, -1).send(some, 0, 9, sent) == 0
     assert sent == [4, 5]
 
@@ -90,9 +90,9 @@ def test_a_run_stops_before_the_message_that_has_no_room(given_records: list[Sto
     while fitting < len(everything) and size + sum(map(len, everything[fitting])) <= room:
         size += sum(map(len, everything[fitting]))
         fitting += 1
-    heard: list[Call] = []
-    router = router_with(b"inbox", heard)
+    received: list[Call] = []
+    router = router_with(b"inbox", received)
     sent: list[int] = []
     assert RecordSender(router, b"inbox", head, 0, 9, room).send(given_records, 0, 9, sent) == size
     assert sent == [record.offset + 1 for record in given_records[:fitting]]
-    assert heard == everything[:fitting]
+    assert received == everything[:fitting]

@@ -12,11 +12,11 @@ from headwater.jetstream_documents.api_errors import api_error
 
 
 def answers(domain: str = "") -> tuple[PublishAnswers, list[bytes]]:
-    heard: list[bytes] = []
+    received: list[bytes] = []
     made = PublishAnswers("S", Domain(domain))
     made.router = router = Router(lambda callback: None, 1)
-    router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, payload: heard.append(payload))
-    return made, heard
+    router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, payload: received.append(payload))
+    return made, received
 
 
 def test_the_head_of_an_ack_names_stream_and_domain() -> None:
@@ -38,20 +38,20 @@ def test_the_head_of_an_ack_names_stream_and_domain() -> None:
 def test_a_refusal_is_answered_counted_and_reported_where_it_is_no_mistake_of_the_publisher(
     error: JetStreamError | StorageError, err_code: int, reported: bool
 ) -> None:
-    made, heard = answers()
+    made, received = answers()
     reports: list[tuple[str, int]] = []
     called: list[JetStreamError | None] = []
     made.on_refused = lambda stream, refusal: reports.append((stream, refusal.err_code))
     made.refuse(b"inbox", error, called.append)
-    assert [json.loads(payload)["error"]["err_code"] for payload in heard] == [err_code]
+    assert [json.loads(payload)["error"]["err_code"] for payload in received] == [err_code]
     assert [refusal.err_code for refusal in called if refusal is not None] == [err_code]
     assert reports == ([("S", err_code)] if reported else [])
     assert (made.refused, made.stats.refused) == (1, 1)
 
 
 def test_an_answer_goes_to_whoever_waits_for_it() -> None:
-    made, heard = answers()
+    made, received = answers()
     called: list[JetStreamError | None] = []
     made.confirm(b"inbox", b"ack", None)
     made.confirm(b"", b"ack", called.append)
-    assert (heard, called) == ([b"ack"], [None])
+    assert (received, called) == ([b"ack"], [None])

@@ -49,11 +49,11 @@ def test_a_counter_is_right_after_a_power_loss_at_any_call() -> None:
             async with served(STORE, files=loss.files) as desk:
                 for subject in ("C.0", "C.1"):
                     known = [val for calls, where, val in acknowledged if calls <= loss.calls and where == subject]
-                    said, counted = sums(desk, subject)
-                    assert said == counted, loss.name
-                    assert said >= (known[-1] if known else 0), loss.name
+                    claimed, counted = sums(desk, subject)
+                    assert claimed == counted, loss.name
+                    assert claimed >= (known[-1] if known else 0), loss.name
                     answer = await desk.publish(subject, b"", incr("1000"))
-                    assert int(answer["val"]) == said + 1000, loss.name
+                    assert int(answer["val"]) == claimed + 1000, loss.name
         return points
 
     assert asyncio.run(run()) > 30
@@ -190,7 +190,7 @@ def test_what_was_added_upon_a_sum_that_could_not_be_written_is_refused_with_it(
 
             files.during = lambda: publish(1)
             publish(0)
-            answers = [json.loads(heard.payload) for heard in await inbox.take(2)]
+            answers = [json.loads(received.payload) for received in await inbox.take(2)]
             assert [answer["error"]["err_code"] for answer in answers] == [10023, 10023]
             assert (await desk.publish("C.a", b"", incr("1")))["val"] == "6"
             assert sums(desk, "C.a") == (6, 6)

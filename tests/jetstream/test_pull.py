@@ -103,7 +103,7 @@ def test_what_leaves_the_stream_is_not_pending_any_more(tmp_path: Path) -> None:
             assert pending == [5, 2]
             box = desk.listen("box")
             desk.router.publish(b"$JS.API.CONSUMER.MSG.NEXT.S.all", b"box", b"", request(batch=9, no_wait=True))
-            heard = await box.take(6)
-            assert [message.payload for message in heard[:5]] == [b"2", b"4", b"5", b"7", b"8"]
+            received = await box.take(6)
+            assert [message.payload for message in received[:5]] == [b"2", b"4", b"5", b"7", b"8"]
 
     asyncio.run(main())

@@ -64,24 +64,24 @@ def test_a_full_window_waits_for_the_client_to_say_how_far_it_has_come(tmp_path:
             await desk.consume(
                 "S", "c", deliver_subject="to", ack_policy="none", flow_control=True, idle_heartbeat=100_000_000
             )
-            messages, asked, stalled = 0, b"", b""
+            messages, flow_reply, stalled = 0, b"", b""
             while not stalled:
-                heard = await ear.next()
-                if heard.header_block.startswith(b"NATS/1.0 100 FlowControl"):
-                    asked = heard.reply
-                elif heard.header_block.startswith(b"NATS/1.0 100 Idle"):
-                    stalled = heard.header_block
+                received = await ear.next()
+                if received.header_block.startswith(b"NATS/1.0 100 FlowControl"):
+                    flow_reply = received.reply
+                elif received.header_block.startswith(b"NATS/1.0 100 Idle"):
+                    stalled = received.header_block
                 else:
                     messages += 1
             assert 4 < messages < 40
-            assert b"Nats-Consumer-Stalled: " + asked in stalled
+            assert b"Nats-Consumer-Stalled: " + flow_reply in stalled
             while messages < 40:
-                desk.router.publish(asked, b"", b"", b"")
-                heard = await ear.next()
-                while heard.header_block.startswith(b"NATS/1.0 100 Idle"):
-                    heard = await ear.next()
-                if heard.header_block:
-                    asked = heard.reply
+                desk.router.publish(flow_reply, b"", b"", b"")
+                received = await ear.next()
+                while received.header_block.startswith(b"NATS/1.0 100 Idle"):
+                    received = await ear.next()
+                if received.header_block:
+                    flow_reply = received.reply
                 else:
                     messages += 1
 
@@ -123,11 +123,11 @@ def test_what_a_watcher_was_told_of_does_not_expire_before_it_has_it_if_it_is_qu
             stream, ear = desk.service.streams["S"], desk.listen("to")
             settings = {"deliver_policy": "last_per_subject", "filter_subject": "S.>", "ack_policy": "none"}
             flow = {"flow_control": True, "idle_heartbeat": 10**10}
-            told = await desk.consume("S", "c", deliver_subject="to", **settings, **flow)
-            assert told["num_pending"] == 200
-            heard = [await ear.next()]
-            while not heard[-1].header_block:  # until it is asked how far it has come; some more are on their way
-                heard.append(await ear.next())
+            reported = await desk.consume("S", "c", deliver_subject="to", **settings, **flow)
+            assert reported["num_pending"] == 200
+            received = [await ear.next()]
+            while not received[-1].header_block:  # until it is asked how far it has come; some more are on their way
+                received.append(await ear.next())
             clock[0] += 3 * second // 2  # all are too old now
             stream.enforce()
             assert stream.contents.subjects.messages == 200
@@ -136,10 +136,10 @@ def test_what_a_watcher_was_told_of_does_not_expire_before_it_has_it_if_it_is_qu
                 stream.enforce()
                 assert stream.contents.subjects.messages == 0
                 return
-            while not heard[-1].reply.endswith(b".0"):
-                if heard[-1].header_block:
-                    desk.router.publish(heard[-1].reply, b"", b"", b"")
-                heard.append(await ear.next())
-            assert len([message for message in heard if not message.header_block]) == 200
+            while not received[-1].reply.endswith(b".0"):
+                if received[-1].header_block:
+                    desk.router.publish(received[-1].reply, b"", b"", b"")
+                received.append(await ear.next())
+            assert len([message for message in received if not message.header_block]) == 200
 
     asyncio.run(main())

@@ -162,11 +162,11 @@ def test_message_published_from_another_account_is_stored_once(place: Place, ove
             name = f"stored-{overheard}"
             stream = owner.jetstream(timeout=PATIENCE)
             await stream.add_stream(name=name, subjects=[f"orders.{overheard}.>"])
-            heard: asyncio.Queue[Msg] = asyncio.Queue()
+            received: asyncio.Queue[Msg] = asyncio.Queue()
             if overheard:
-                await other.subscribe(f"orders.{overheard}.>", cb=heard.put)
+                await other.subscribe(f"orders.{overheard}.>", cb=received.put)
                 await other.flush()
-                while not heard.qsize():  # until what is published at the other node is heard here
+                while not received.qsize():  # until what is published at the other node is heard here
                     with suppress(NoRespondersError):
                         await app.request(f"orders.{overheard}.probe", timeout=PATIENCE)
                 await stream.purge_stream(name)  # of what is stored: each probe was acknowledged

@@ -27,36 +27,36 @@ def twins(servers: Servers) -> Iterator[Twins]:
         yield made
 
 
-def said(twins: Twins, subject: str) -> None:
+def compare_advisories(twins: Twins, subject: str) -> None:
     """Both have published the same to this subject."""
     twins.next(ADVISORY + subject)
 
 
 def test_streams_are_made_changed_and_deleted_with_their_consumers(twins: Twins) -> None:
     twins.api("STREAM.CREATE.T", {"name": "T", "subjects": ["t.>"]})
-    said(twins, "STREAM.CREATED.T")
+    compare_advisories(twins, "STREAM.CREATED.T")
     twins.api("STREAM.CREATE.T", {"name": "T", "subjects": ["t.>"]})
     twins.api("STREAM.UPDATE.T", {"name": "T", "subjects": ["t.>"], "max_msgs": 9})
-    said(twins, "STREAM.UPDATED.T")
+    compare_advisories(twins, "STREAM.UPDATED.T")
     twins.api("STREAM.UPDATE.T", {"name": "T", "subjects": ["t.>"], "storage": "memory"})
     twins.api("CONSUMER.CREATE.T.c", {"stream_name": "T", "config": {"name": "c", "ack_policy": "explicit"}})
-    said(twins, "CONSUMER.CREATED.T.c")
+    compare_advisories(twins, "CONSUMER.CREATED.T.c")
     twins.api("CONSUMER.DURABLE.CREATE.T.d", {"stream_name": "T", "config": {"durable_name": "d"}})
-    said(twins, "CONSUMER.CREATED.T.d")
+    compare_advisories(twins, "CONSUMER.CREATED.T.d")
     twins.api("CONSUMER.DURABLE.CREATE.T.d", {"stream_name": "T", "config": {"durable_name": "d", "description": "x"}})
     twins.api("CONSUMER.DELETE.T.c")
-    said(twins, "CONSUMER.DELETED.T.c")
+    compare_advisories(twins, "CONSUMER.DELETED.T.c")
     twins.api("STREAM.PURGE.T")
     twins.api("STREAM.DELETE.T")
-    said(twins, "CONSUMER.DELETED.T.d")
-    said(twins, "STREAM.DELETED.T")
+    compare_advisories(twins, "CONSUMER.DELETED.T.d")
+    compare_advisories(twins, "STREAM.DELETED.T")
     assert twins.taken(ADVISORY) == []
 
 
 def test_a_message_is_given_back_and_ended(twins: Twins) -> None:
     config = {"durable_name": "w", "ack_policy": "explicit", "max_deliver": 10}
     twins.api("CONSUMER.DURABLE.CREATE.S.w", {"stream_name": "S", "config": config})
-    said(twins, "CONSUMER.CREATED.S.w")
+    compare_advisories(twins, "CONSUMER.CREATED.S.w")
     twins.publish(Publish("s.1", {}, b"1"), Publish("s.2", {}, b"2"))
     steps = [
         (1, 1, 1, b"-NAK", "MSG_NAKED"),
@@ -75,27 +75,27 @@ def test_a_message_is_given_back_and_ended(twins: Twins) -> None:
         for twin in twins.both:
             twin.ask(ack)
         if about:
-            said(twins, f"CONSUMER.{about}.S.w")
+            compare_advisories(twins, f"CONSUMER.{about}.S.w")
     assert twins.taken(ADVISORY) == []
 
 
 def consumer(twins: Twins, name: str, **config: object) -> None:
     made = {"durable_name": name, "ack_policy": "explicit", **config}
     twins.api(f"CONSUMER.DURABLE.CREATE.S.{name}", {"stream_name": "S", "config": made})
-    said(twins, f"CONSUMER.CREATED.S.{name}")
+    compare_advisories(twins, f"CONSUMER.CREATED.S.{name}")
 
 
 def pulled(twins: Twins, name: str, inbox: str) -> list[str]:
     """One message each; the subjects for its ack."""
     twins.pull(f"S.{name}", inbox, batch=1, expires=10**10)
-    heard = [twin.next_of(twin.inboxes[inbox]) for twin in twins.both]
-    assert heard[0].data == heard[1].data
-    return [one.reply for one in heard]
+    received = [twin.next_of(twin.inboxes[inbox]) for twin in twins.both]
+    assert received[0].data == received[1].data
+    return [one.reply for one in received]
 
 
 def answer(twins: Twins, subjects: list[str], payload: bytes) -> None:
     for twin, subject in zip(twins.both, subjects, strict=True):
-        twin.say(Publish(subject, {}, payload, silent=True))
+        twin.send(Publish(subject, {}, payload, silent=True))
         twin.settle()
 
 
@@ -104,16 +104,16 @@ def test_a_message_that_was_delivered_often_enough_is_given_up_at_the_next_reque
     twins.publish(Publish("s.1", {}, b"1"), Publish("s.2", {}, b"2"), Publish("s.3", {}, b"3"))
     for number in range(2):
         answer(twins, pulled(twins, "m", f"m{number}"), b"-NAK")
-        said(twins, "CONSUMER.MSG_NAKED.S.m")
+        compare_advisories(twins, "CONSUMER.MSG_NAKED.S.m")
     assert twins.taken(ADVISORY) == []
     pulled(twins, "m", "m2")
-    said(twins, "CONSUMER.MAX_DELIVERIES.S.m")
+    compare_advisories(twins, "CONSUMER.MAX_DELIVERIES.S.m")
     assert twins.taken(ADVISORY) == []
 
 
 def test_a_consumer_is_paused_and_goes_on(twins: Twins) -> None:
     consumer(twins, "p")
-    for until, told in (
+    for until, reported in (
         ("2090-01-01T00:00:00Z", True),
         ("2090-01-01T00:00:00Z", False),
         ("2091-01-01T00:00:00Z", True),
@@ -126,16 +126,16 @@ def test_a_consumer_is_paused_and_goes_on(twins: Twins) -> None:
             twin.ask(
                 Publish("$JS.API.CONSUMER.PAUSE.S.p", {}, json.dumps({"pause_until": until} if until else {}).encode())
             )
-        if told:
-            said(twins, "CONSUMER.PAUSE.S.p")
+        if reported:
+            compare_advisories(twins, "CONSUMER.PAUSE.S.p")
         assert twins.taken(ADVISORY) == []
     for twin in twins.both:
         config = {"durable_name": "q", "ack_policy": "explicit", "pause_until": "2090-01-01T00:00:00Z"}
         twin.ask(
             Publish("$JS.API.CONSUMER.CREATE.S.q", {}, json.dumps({"stream_name": "S", "config": config}).encode())
         )
-    said(twins, "CONSUMER.CREATED.S.q")
-    said(twins, "CONSUMER.PAUSE.S.q")
+    compare_advisories(twins, "CONSUMER.CREATED.S.q")
+    compare_advisories(twins, "CONSUMER.PAUSE.S.q")
 
 
 def test_a_pause_that_ends_by_itself_is_told(twins: Twins) -> None:
@@ -145,10 +145,10 @@ def test_a_pause_that_ends_by_itself_is_told(twins: Twins) -> None:
         until = json.loads(made.data)["ts"][:19]  # of this second: over, or nearly so
         later = until[:17] + f"{int(until[17:]) + 1:02}" if until[17:] != "59" else until
         twin.ask(Publish("$JS.API.CONSUMER.PAUSE.S.e", {}, json.dumps({"pause_until": later + "Z"}).encode()))
-        heard: list[dict[str, Any]] = []
-        while not heard or heard[-1]["paused"]:
-            heard.append(json.loads(twin.next_on(ADVISORY + "CONSUMER.PAUSE.S.e").data))
-        assert heard[-1]["pause_until"] == later + "Z"
+        received: list[dict[str, Any]] = []
+        while not received or received[-1]["paused"]:
+            received.append(json.loads(twin.next_on(ADVISORY + "CONSUMER.PAUSE.S.e").data))
+        assert received[-1]["pause_until"] == later + "Z"
 
 
 def test_acknowledgements_are_sampled(twins: Twins) -> None:
@@ -158,11 +158,11 @@ def test_acknowledgements_are_sampled(twins: Twins) -> None:
     consumer(twins, "a", sample_freq="100", ack_policy="all")
     twins.publish(*(Publish("s.1", {}, b"%d" % number) for number in range(5)))
     answer(twins, pulled(twins, "s", "s0"), b"-NAK")
-    said(twins, "CONSUMER.MSG_NAKED.S.s")
+    compare_advisories(twins, "CONSUMER.MSG_NAKED.S.s")
     for number, ack in enumerate((b"", b"+ACK", b"+NXT", b"+TERM")):
         answer(twins, pulled(twins, "s", f"s{number + 1}"), ack)
         if ack == b"+TERM":
-            said(twins, "CONSUMER.MSG_TERMINATED.S.s")
+            compare_advisories(twins, "CONSUMER.MSG_TERMINATED.S.s")
         else:
             twins.next("$JS.EVENT.METRIC.CONSUMER.ACK.S.s")
     for name in ("n", "a"):
@@ -197,7 +197,7 @@ def test_requests_are_audited(twins: Twins) -> None:
         twins.api(verb, body)
         assert twins.next(ADVISORY + "API")["subject"] == f"$JS.API.{verb}"
         if about:
-            said(twins, about)
+            compare_advisories(twins, about)
     twins.api("STREAM.MSG.GET.S", {"seq": 5})  # these two are not audited: the next advisory is of what follows
     consumer(twins, "r")
     twins.next(ADVISORY + "API")
@@ -210,15 +210,15 @@ def test_requests_are_audited(twins: Twins) -> None:
 def test_backups_are_told_from_beginning_to_end(twins: Twins) -> None:
     twins.publish(*(Publish("s.1", {}, b"%d" % number) for number in range(5)))
     archives = [snapshot_of(twin) for twin in twins.both]
-    said(twins, "STREAM.SNAPSHOT_CREATE.S")
-    said(twins, "STREAM.SNAPSHOT_COMPLETE.S")
+    compare_advisories(twins, "STREAM.SNAPSHOT_CREATE.S")
+    compare_advisories(twins, "STREAM.SNAPSHOT_COMPLETE.S")
     twins.api("STREAM.DELETE.S")
-    said(twins, "STREAM.DELETED.S")
+    compare_advisories(twins, "STREAM.DELETED.S")
     for twin in twins.both:
         restore(twin, archives[0])
-    said(twins, "STREAM.RESTORE_CREATE.S")
-    said(twins, "STREAM.CREATED.S")
-    said(twins, "STREAM.RESTORE_COMPLETE.S")
+    compare_advisories(twins, "STREAM.RESTORE_CREATE.S")
+    compare_advisories(twins, "STREAM.CREATED.S")
+    compare_advisories(twins, "STREAM.RESTORE_COMPLETE.S")
     assert twins.taken(ADVISORY) == []
 
 
@@ -232,7 +232,7 @@ def snapshot_of(twin: Twin) -> bytes:
     while (chunk := twin.next_of(sid)).data:
         archive += chunk.data
         if chunk.reply:
-            twin.say(Publish(chunk.reply, {}, b"", silent=True))
+            twin.send(Publish(chunk.reply, {}, b"", silent=True))
     return archive
 
 

@@ -137,7 +137,7 @@ def test_a_batch_has_a_thousand_messages_at_most(twins: Twins) -> None:
     for name, last, commit in (("big", 1002, "1"), ("big2", 1000, "1"), ("big3", 1001, "eob"), ("big4", 1001, "1")):
         for sequence in range(1, min(last, 1001)):
             for twin in twins.both:
-                twin.say(part("l.8", name, sequence))
+                twin.send(part("l.8", name, sequence))
         for twin in twins.both:
             twin.settle()
         twins.publish(*(part("l.8", name, n, commit if n == last else "") for n in range(min(last, 1001), last + 1)))
@@ -160,7 +160,7 @@ def test_batches_are_refused_where_they_are_off_and_silent_without_acks(twins: T
     twins.stream("QUIET", allow_atomic=True, no_ack=True)
     for twin in twins.both:
         for step in (part("quiet.1", "q", 1), part("quiet.1", "q", 2, "1")):
-            twin.say(step, twin.new_inbox())
+            twin.send(step, twin.new_inbox())
         assert any(stored(twin) == 2 for _ in range(5000))
     twins.stored("QUIET")
     twins.api("STREAM.UPDATE.QUIET", {"name": "QUIET", "subjects": ["quiet.>"], "no_ack": True})

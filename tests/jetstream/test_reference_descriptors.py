@@ -20,19 +20,19 @@ STREAMS = 150
 DESCRIPTORS = 200
 
 
-class Asking:
+class Requester:
     """A connection that asks, one request at a time."""
 
     def __init__(self, link: RawLink) -> None:
         self._link = link
-        link.say(b'CONNECT {"verbose":false}\r\nSUB r 1\r\n')
+        link.send(b'CONNECT {"verbose":false}\r\nSUB r 1\r\n')
 
     def ask(self, subject: str, body: bytes = b"") -> dict[str, object]:
-        self._link.say(b"PUB %b r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
-        head = self._link.hear_until(b"\r\n")
+        self._link.send(b"PUB %b r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+        head = self._link.receive_until(b"\r\n")
         while not head.startswith(b"MSG "):
-            head = self._link.hear_until(b"\r\n")
-        answer: dict[str, object] = json.loads(self._link.hear(int(head.split()[-1])))
+            head = self._link.receive_until(b"\r\n")
+        answer: dict[str, object] = json.loads(self._link.receive(int(head.split()[-1])))
         return answer
 
 
@@ -47,18 +47,18 @@ def test_a_hundred_and_fifty_streams_fit_into_two_hundred_descriptors(kind: str,
     with start(tmp_path, *arguments) as server:
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
         with RawLink(server.port) as link:
-            asking = Asking(link)
+            requester = Requester(link)
             for number in range(STREAMS):
                 config = {"name": f"S{number}", "subjects": [f"s.{number}"]}
-                made = asking.ask(f"$JS.API.STREAM.CREATE.S{number}", json.dumps(config).encode())
+                made = requester.ask(f"$JS.API.STREAM.CREATE.S{number}", json.dumps(config).encode())
                 assert "error" not in made, made
             for turn in range(1, 4):
                 for number in range(STREAMS):
-                    acked = asking.ask(f"s.{number}", b"x" * 100)
+                    acked = requester.ask(f"s.{number}", b"x" * 100)
                     assert acked.get("seq") == turn, acked
             for number in range(STREAMS):
                 body = json.dumps({"seq": 2}).encode()
-                assert "message" in asking.ask(f"$JS.API.STREAM.MSG.GET.S{number}", body)
+                assert "message" in requester.ask(f"$JS.API.STREAM.MSG.GET.S{number}", body)
             assert len(os.listdir(f"/proc/{server.pid}/fd")) < DESCRIPTORS
             with RawLink(server.port) as other:
                 assert other.greeting.startswith(b"INFO ")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.headwater_server import start_headwater
-from support.jetstream_pair import API, ask, compare, hear, mask, written
+from support.jetstream_pair import API, ask, compare, mask, receive, written
 from support.nats_server import start_nats_server
 
 from headwater.client.blocking import BlockingClient
@@ -153,8 +153,8 @@ def test_acks_of_both_forms_are_taken_and_the_configured_one_is_given_out(
                 assert b'"error"' not in (await client.request(subject, json.dumps(body).encode())).data
             for number in range(3):
                 await client.request("s", b"%d" % number)
-            heard = await hear(url, HUB + "CONSUMER.MSG.NEXT.S.c", b"3", 3)
-            replies = [message.reply or "" for message in heard]
+            received = await receive(url, HUB + "CONSUMER.MSG.NEXT.S.c", b"3", 3)
+            replies = [message.reply or "" for message in received]
             long = [reply if scoped else "" for reply in replies]
             if not scoped:
                 tokens = [reply.split(".") for reply in replies]
@@ -168,7 +168,7 @@ def test_acks_of_both_forms_are_taken_and_the_configured_one_is_given_out(
             with pytest.raises(NoResponders):
                 await client.request(long[2].replace(".hub.", ".spoke."), b"+ACK")
             info = json.loads((await client.request(API + "CONSUMER.INFO.S.c", b"")).data)
-            return written(heard), answers, mask(info, {})["ack_floor"], mask(info, {})["num_ack_pending"]
+            return written(received), answers, mask(info, {})["ack_floor"], mask(info, {})["num_ack_pending"]
 
     found = []
     for name in ("real", "ours"):

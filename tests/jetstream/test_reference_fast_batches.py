@@ -10,7 +10,7 @@ import pytest
 from support.configured_servers import KINDS, serve
 from support.jetstream_twins import Publish, Servers, Twins
 from support.raw_wire import dial
-from support.traces import hear
+from support.traces import receive
 
 pytestmark = pytest.mark.interop
 
@@ -36,7 +36,7 @@ def send(
     """One message with this end of its reply subject; what both said, in any order of the two replies. Returns ours."""
     named = {f"Nats-{name.replace('_', '-')}": value for name, value in (headers or {}).items()}
     for twin in twins.both:
-        twin.say(Publish(subject, named, payload), f"fast.{reply}.$FI")
+        twin.send(Publish(subject, named, payload), f"fast.{reply}.$FI")
         twin.ask(Publish("$JS.API.STREAM.INFO.F"))  # behind what the message was answered
         twin.ask(Publish("$JS.API.DIRECT.GET.F", {}, b'{"seq":999999999}'))  # and when it is durable
     return twins.taken("fast.")
@@ -44,7 +44,9 @@ def send(
 
 def run(twins: Twins, batch: str, steps: list[tuple[int, int]], flow: int = 10, gap: str = "fail") -> list[Any]:
     """Steps of a batch: sequence and operation."""
-    return [said for number, operation in steps for said in send(twins, f"{batch}.{flow}.{gap}.{number}.{operation}")]
+    return [
+        answer for number, operation in steps for answer in send(twins, f"{batch}.{flow}.{gap}.{number}.{operation}")
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -165,18 +167,18 @@ def test_a_publisher_of_another_account_has_a_batch_too(kind: str, traced: bytes
     settings = f'{ACCOUNTS}\njetstream {{ store_dir: "{tmp_path / "js"}" }}\n'
     stream = b'{"name":"F","subjects":["f.>"],"allow_batched":true}'
     with serve(kind, tmp_path, settings) as server, dial(server.port, user="a", **{"pass": "p"}) as owner:
-        owner.say(b"SUB made 1\r\nPUB $JS.API.STREAM.CREATE.F made %d\r\n%b\r\n" % (len(stream), stream))
-        assert b"error" not in hear(owner, 1)[0].payload
+        owner.send(b"SUB made 1\r\nPUB $JS.API.STREAM.CREATE.F made %d\r\n%b\r\n" % (len(stream), stream))
+        assert b"error" not in receive(owner, 1)[0].payload
         with dial(server.port, user="b", **{"pass": "p"}) as publisher:
-            publisher.say(b"SUB x.> 1\r\n")
+            publisher.send(b"SUB x.> 1\r\n")
             for sequence, operation, count in ((1, START, 1), (2, APPEND, 1), (3, APPEND, 0), (4, COMMIT, 1)):
                 steering = b"x.id.2.fail.%d.%d.$FI" % (sequence, operation)
                 if traced:
                     sizes = len(traced), len(traced) + 1
-                    publisher.say(b"HPUB f.1 %b %d %d\r\n%bx\r\n" % (steering, *sizes, traced))
+                    publisher.send(b"HPUB f.1 %b %d %d\r\n%bx\r\n" % (steering, *sizes, traced))
                 else:
-                    publisher.say(b"PUB f.1 %b 1\r\nx\r\n" % steering)
-                said = [message.payload for message in hear(publisher, count)]
+                    publisher.send(b"PUB f.1 %b 1\r\nx\r\n" % steering)
+                answer = [message.payload for message in receive(publisher, count)]
                 if sequence == 1:
-                    assert said == [b'{"type":"ack","seq":0,"msgs":2}']
-            assert said == [b'{"stream":"F","seq":4,"batch":"id","count":4}']
+                    assert answer == [b'{"type":"ack","seq":0,"msgs":2}']
+            assert answer == [b'{"stream":"F","seq":4,"batch":"id","count":4}']

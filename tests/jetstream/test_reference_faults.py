@@ -69,10 +69,10 @@ def test_a_push_consumer_that_is_deleted_says_nothing_on_its_deliver_subject(kin
             assert first.status is not None and first.status.code == 100
             assert (await request(client, "CONSUMER.DELETE.S.c"))["success"]
             await client.publish("to.push", b"what comes last")
-            heard = await asyncio.wait_for(subscription.next(), BOUND)
-            while heard.status is not None and heard.status.code == 100:
-                heard = await asyncio.wait_for(subscription.next(), BOUND)
-            assert heard.data == b"what comes last"
+            received = await asyncio.wait_for(subscription.next(), BOUND)
+            while received.status is not None and received.status.code == 100:
+                received = await asyncio.wait_for(subscription.next(), BOUND)
+            assert received.data == b"what comes last"
 
     with start(kind, tmp_path) as server:
         asyncio.run(main(server.url))
@@ -81,11 +81,11 @@ def test_a_push_consumer_that_is_deleted_says_nothing_on_its_deliver_subject(kin
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_push_consumer_hears_nothing_of_the_end_of_its_server(kind: str, tmp_path: Path) -> None:
     async def main(server: NatsServer | HeadwaterServer) -> list[tuple[dict[str, str] | None, bytes]]:
-        heard: list[tuple[dict[str, str] | None, bytes]] = []
+        received: list[tuple[dict[str, str] | None, bytes]] = []
         gone = asyncio.Event()
 
         async def note(message: Any) -> None:
-            heard.append((message.headers, message.data))
+            received.append((message.headers, message.data))
 
         async def disconnected() -> None:
             gone.set()
@@ -98,7 +98,7 @@ def test_a_push_consumer_hears_nothing_of_the_end_of_its_server(kind: str, tmp_p
         await asyncio.to_thread(server.stop)
         await asyncio.wait_for(gone.wait(), BOUND)
         await client.close()
-        return heard
+        return received
 
     with start(kind, tmp_path) as server:
         assert asyncio.run(main(server)) == [(None, b"one")]
@@ -181,14 +181,14 @@ def test_a_pull_that_does_not_wait_goes_on_when_acks_make_room(urls: list[str], 
             for number in range(5):
                 await client.request("p", b"%d" % number)
             subscription = await client.subscribe("in")
-            heard: list[Any] = []
+            received: list[Any] = []
 
             async def pull(batch: int) -> None:
                 wanted = {"batch": batch, "no_wait": True, **({"expires": expires} if expires else {})}
                 await client.publish(f"{API}CONSUMER.MSG.NEXT.PENDING.c", json.dumps(wanted).encode(), reply="in")
 
             async def take(count: int) -> None:
-                heard.extend([await asyncio.wait_for(subscription.next(), BOUND) for _ in range(count)])
+                received.extend([await asyncio.wait_for(subscription.next(), BOUND) for _ in range(count)])
 
             if already:
                 await pull(1)
@@ -196,13 +196,13 @@ def test_a_pull_that_does_not_wait_goes_on_when_acks_make_room(urls: list[str], 
             await pull(5)
             await take(2 - already)
             waiting = (await request(client, "CONSUMER.INFO.PENDING.c"))["num_waiting"]
-            while sum(1 for message in heard if not message.status) < 5:
-                await client.request(heard[-1].reply, b"+ACK")
+            while sum(1 for message in received if not message.status) < 5:
+                await client.request(received[-1].reply, b"+ACK")
                 await take(1)
             if not already:
                 await client.publish("in", b"nothing else came")
                 await take(1)
-            return waiting, [[subject, data] for subject, _, _, data in written(heard)], [m.status for m in heard]
+            return waiting, [[subject, data] for subject, _, _, data in written(received)], [m.status for m in received]
 
     real, ours = (asyncio.run(main(url)) for url in urls)
     assert ours == real

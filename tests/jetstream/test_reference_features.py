@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.headwater_server import start_headwater
-from support.jetstream_pair import API, ask, compare, hear, written
+from support.jetstream_pair import API, ask, compare, receive, written
 from support.jetstream_twins import Publish, Servers
 from support.nats_server import start_nats_server
 
@@ -63,10 +63,12 @@ def make_consumer(clients: list[BlockingClient], stream: str, name: str, **confi
     compare(clients, [(f"{API}CONSUMER.CREATE.{stream}.{name}", body)])
 
 
-def hear_both(urls: list[str], subject: str, request: object, last: int, **options: str) -> None:
+def receive_both(urls: list[str], subject: str, request: object, last: int, **options: str) -> None:
     payload = request if isinstance(request, bytes) else json.dumps(request).encode()
-    real, ours = (written(asyncio.run(hear(url, subject, payload, last, **options))) for url in urls)
-    unnamed = [[("inbox" if s.startswith("_INBOX") else s, *rest) for s, *rest in heard] for heard in (real, ours)]
+    real, ours = (written(asyncio.run(receive(url, subject, payload, last, **options))) for url in urls)
+    unnamed = [
+        [("inbox" if s.startswith("_INBOX") else s, *rest) for s, *rest in received] for received in (real, ours)
+    ]
     assert unnamed[1] == unnamed[0]
     assert ours
 
@@ -94,7 +96,7 @@ def test_a_pull_request_gets_the_same_messages_and_the_same_last_word(
     make_consumer(clients, "PULL", "c", ack_policy=ack_policy)
     last = 2 if request_body == b"2" else 1 if request_body == b"nonsense" else 3
     most = 99 if isinstance(request_body, dict) and request_body["batch"] == 50 else last
-    hear_both(urls, f"{API}CONSUMER.MSG.NEXT.PULL.c", request_body, most)
+    receive_both(urls, f"{API}CONSUMER.MSG.NEXT.PULL.c", request_body, most)
 
 
 def test_a_filtered_consumer_delivers_what_matches_with_what_is_left(
@@ -102,7 +104,7 @@ def test_a_filtered_consumer_delivers_what_matches_with_what_is_left(
 ) -> None:
     fill(clients, "FILT", 12)
     make_consumer(clients, "FILT", "f", ack_policy="explicit", filter_subjects=["filt.0", "filt.2"])
-    hear_both(urls, f"{API}CONSUMER.MSG.NEXT.FILT.f", {"batch": 20, "no_wait": True}, 99)
+    receive_both(urls, f"{API}CONSUMER.MSG.NEXT.FILT.f", {"batch": 20, "no_wait": True}, 99)
 
 
 @pytest.mark.parametrize("policy", ["all", "last", "last_per_subject", "new", "by_start_sequence"])
@@ -113,7 +115,7 @@ def test_every_deliver_policy_starts_where_the_servers_does(
     fill(clients, name, 7)
     start = {"opt_start_seq": 4} if policy == "by_start_sequence" else {}
     make_consumer(clients, name, "p", ack_policy="none", deliver_policy=policy, headers_only=True, **start)
-    hear_both(urls, f"{API}CONSUMER.MSG.NEXT.{name}.p", {"batch": 20, "no_wait": True}, 99)
+    receive_both(urls, f"{API}CONSUMER.MSG.NEXT.{name}.p", {"batch": 20, "no_wait": True}, 99)
 
 
 def test_a_push_consumer_with_flow_control_delivers_and_asks_alike(
@@ -133,7 +135,7 @@ def test_a_push_consumer_with_flow_control_delivers_and_asks_alike(
             },
         }
         subject = f"{API}CONSUMER.CREATE.PUSH.push"
-        return written(await hear(url, subject, json.dumps(body).encode(), 6, listen="to.push"))
+        return written(await receive(url, subject, json.dumps(body).encode(), 6, listen="to.push"))
 
     real, ours = (asyncio.run(listen(url)) for url in urls)
     assert ours == real
@@ -143,7 +145,7 @@ def test_a_deliver_group_takes_its_messages_through_the_group(clients: list[Bloc
     fill(clients, "GROUP", 4)
     body = {"name": "g", "deliver_subject": "to.group", "deliver_group": "workers", "ack_policy": "explicit"}
     request = {"stream_name": "GROUP", "config": body}
-    hear_both(urls, f"{API}CONSUMER.CREATE.GROUP.g", request, 4, listen="to.group", queue="workers")
+    receive_both(urls, f"{API}CONSUMER.CREATE.GROUP.g", request, 4, listen="to.group", queue="workers")
     compare(clients, [(f"{API}CONSUMER.INFO.GROUP.g", None)])
 
 
@@ -179,7 +181,7 @@ def test_direct_gets_are_answered_alike(
     if "error" in ask(clients[1], f"{API}STREAM.INFO.DIR", None):
         fill(clients, "DIR", 9, allow_direct=True)
     batched = isinstance(body, dict) and ("batch" in body or "multi_last" in body)
-    hear_both(urls, f"{API}DIRECT.GET.DIR{tail}", body, 99 if batched else 1)
+    receive_both(urls, f"{API}DIRECT.GET.DIR{tail}", body, 99 if batched else 1)
 
 
 def test_limits_per_subject_roll_ups_and_seals_are_kept_alike(clients: list[BlockingClient]) -> None:
@@ -226,7 +228,7 @@ def test_what_is_over_leaves_the_same_marker(clients: list[BlockingClient], urls
                 await client.request(subject, b"x", headers=headers)
         config = {"name": "marks", "deliver_subject": "to.marks", "ack_policy": "none"}
         body = json.dumps({"stream_name": "MARK", "config": config}).encode()
-        return written(await hear(url, f"{API}CONSUMER.CREATE.MARK.marks", body, 5, listen="to.marks"))
+        return written(await receive(url, f"{API}CONSUMER.CREATE.MARK.marks", body, 5, listen="to.marks"))
 
     real, ours = (asyncio.run(listen(url)) for url in urls)
     assert ours == real

@@ -69,7 +69,7 @@ def masked(answer: Any) -> Any:
     return answer
 
 
-def without_news(answer: Any) -> Any:
+def without_moments(answer: Any) -> Any:
     """What CREATE says at once: the real one shows the filter of a mirror later, and ours sooner that nobody answers."""
     for copied in [answer.get("mirror"), *(answer.get("sources") or ())]:
         if isinstance(copied, dict):
@@ -196,7 +196,7 @@ def test_a_configuration_is_accepted_or_refused_as_by_the_real_one(
     clients: list[SyncClient], config: dict[str, Any]
 ) -> None:
     both(clients, "O", **ORIGIN)
-    real, ours = (without_news(masked(create(client, "B", **config))) for client in clients)
+    real, ours = (without_moments(masked(create(client, "B", **config))) for client in clients)
     assert ours == real
 
 
@@ -236,7 +236,7 @@ def fill(client: SyncClient) -> None:
 
 
 def test_a_mirror_keeps_sequences_times_headers_and_gaps(clients: list[SyncClient]) -> None:
-    told = []
+    reported = []
     for client in clients:
         make_origin(client)
         fill(client)
@@ -250,14 +250,14 @@ def test_a_mirror_keeps_sequences_times_headers_and_gaps(clients: list[SyncClien
         publish(client, "o.9", "m11")
         until_last(client, "M", 11)
         origin = info(client, "O")["state"]["consumer_count"], ask(client, API + "CONSUMER.NAMES.O", None)["total"]
-        told.append((found["config"], found["state"], found["mirror"], contents(client, "M"), origin))
-    assert told[1] == told[0]
+        reported.append((found["config"], found["state"], found["mirror"], contents(client, "M"), origin))
+    assert reported[1] == reported[0]
 
 
 def test_deletions_and_purges_of_the_origin_stay_there_and_a_promoted_mirror_goes_on(
     clients: list[SyncClient],
 ) -> None:
-    told = []
+    reported = []
     for client in clients:
         make_origin(client)
         fill(client)
@@ -273,14 +273,14 @@ def test_deletions_and_purges_of_the_origin_stay_there_and_a_promoted_mirror_goe
         answer = publish(client, "mm", "own")
         publish(client, "o.9", "not copied")
         again = ask(client, API + "STREAM.UPDATE.M", {"name": "M", "mirror": {"name": "O"}, "subjects": ["mm"]})
-        told.append((refused, promoted, answer, again["error"], contents(client, "M")))
-    assert told[1] == told[0]
+        reported.append((refused, promoted, answer, again["error"], contents(client, "M")))
+    assert reported[1] == reported[0]
 
 
 def test_a_filtered_mirror_has_the_matching_sequences_and_a_transform_moves_their_subjects(
     clients: list[SyncClient],
 ) -> None:
-    told = []
+    reported = []
     for client in clients:
         make_origin(client)
         fill(client)
@@ -292,12 +292,12 @@ def test_a_filtered_mirror_has_the_matching_sequences_and_a_transform_moves_thei
         rows = [(until_last(client, name, last)["state"], contents(client, name)) for name, last in names.items()]
         for state, _ in rows:
             del state["first_ts"], state["last_ts"]
-        told.append((rows, [masked(info(client, name))["mirror"] for name in names]))
-    assert told[1] == told[0]
+        reported.append((rows, [masked(info(client, name))["mirror"] for name in names]))
+    assert reported[1] == reported[0]
 
 
 def test_a_source_stamps_what_it_takes_and_goes_on_behind_it(clients: list[SyncClient]) -> None:
-    told = []
+    reported = []
     for client in clients:
         create(client, "P1", subjects=["p1.>"])
         create(client, "P2", subjects=["p2.>"])
@@ -327,12 +327,12 @@ def test_a_source_stamps_what_it_takes_and_goes_on_behind_it(clients: list[SyncC
         create(client, "ZS", sources=[{"name": "ZT"}])
         until_last(client, "ZS", 5)
         rest = contents(client, "ZT"), contents(client, "ZS")
-        told.append((before, sources, refused, last, rest, masked(info(client, "ZT"))["sources"]))
-    assert told[1] == told[0]
+        reported.append((before, sources, refused, last, rest, masked(info(client, "ZT"))["sources"]))
+    assert reported[1] == reported[0]
 
 
 def test_a_mirror_of_a_stream_with_sources_keeps_their_stamps(clients: list[SyncClient]) -> None:
-    told = []
+    reported = []
     for client in clients:
         make_origin(client)
         create(client, "Z", sources=[{"name": "O"}])
@@ -340,16 +340,16 @@ def test_a_mirror_of_a_stream_with_sources_keeps_their_stamps(clients: list[Sync
         until_last(client, "Z", 1)
         create(client, "M", mirror={"name": "Z"})
         until_last(client, "M", 1)
-        told.append((contents(client, "M"), contents(client, "Z")))
-    assert told[1] == told[0]
-    assert told[1][0] == told[1][1]
+        reported.append((contents(client, "M"), contents(client, "Z")))
+    assert reported[1] == reported[0]
+    assert reported[1][0] == reported[1][1]
 
 
 @pytest.mark.parametrize("start", [{"opt_start_seq": 20}, {"opt_start_time": "2100-01-01T00:00:00Z"}], ids=str)
 def test_a_mirror_that_begins_at_a_later_message_numbers_from_there_also_when_it_is_promoted_before(
     clients: list[SyncClient], start: dict[str, Any]
 ) -> None:
-    told = []
+    reported = []
     for client in clients:
         make_origin(client)
         fill(client)
@@ -357,15 +357,15 @@ def test_a_mirror_that_begins_at_a_later_message_numbers_from_there_also_when_it
         first = start.get("opt_start_seq", 11)
         state = until_last(client, "M", first - 1)["state"]
         ask(client, API + "STREAM.UPDATE.M", {"name": "M", "subjects": ["mm"]})
-        told.append((mask(state, {}), publish(client, "mm", "own"), contents(client, "M")))
-        assert told[-1][1] == {"stream": "M", "seq": first}
-    assert told[1] == told[0]
+        reported.append((mask(state, {}), publish(client, "mm", "own"), contents(client, "M")))
+        assert reported[-1][1] == {"stream": "M", "seq": first}
+    assert reported[1] == reported[0]
 
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
 @pytest.mark.parametrize("kind", ["mirror", "sources"])
 def test_a_queue_is_emptied_into_its_copy(clients: list[SyncClient], retention: str, kind: str) -> None:
-    told = []
+    reported = []
     for client in clients:
         create(client, "Q", subjects=["q.>"], retention=retention)
         copied = {"name": "Q"}
@@ -389,8 +389,8 @@ def test_a_queue_is_emptied_into_its_copy(clients: list[SyncClient], retention: 
         while ask(client, API + "CONSUMER.NAMES.Q", None)["total"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        told.append((consumer["name"], shown, kept))
-    assert told[1] == told[0]
+        reported.append((consumer["name"], shown, kept))
+    assert reported[1] == reported[0]
 
 
 def test_a_copy_that_is_full_stops_and_tells_how_much_it_lacks(clients: list[SyncClient]) -> None:
@@ -461,7 +461,7 @@ def test_a_mirror_answers_direct_gets_in_the_place_of_its_origin(clients: list[S
 
 
 def test_a_durable_consumer_that_a_user_has_made_is_used(clients: list[SyncClient]) -> None:
-    told = []
+    reported = []
     for client in clients:
         create(client, "Q", subjects=["q.>"], retention="workqueue")
         for number in range(5):
@@ -474,5 +474,5 @@ def test_a_durable_consumer_that_a_user_has_made_is_used(clients: list[SyncClien
         while info(client, "Q")["state"]["messages"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        told.append((mask(made, {})["config"], [row[0:2] + row[3:] for row in contents(client, "C")]))
-    assert told[1] == told[0]
+        reported.append((mask(made, {})["config"], [row[0:2] + row[3:] for row in contents(client, "C")]))
+    assert reported[1] == reported[0]

@@ -35,7 +35,7 @@ class Kept:
         self.state.events = []
 
 
-class Told:
+class Calls:
     """A router that remembers who was answered, how, and after how many calls to the disk."""
 
     def __init__(self, files: RecordingFiles) -> None:
@@ -51,7 +51,7 @@ class Place:
 
     def __init__(self, files: RecordingFiles, *, durable: bool = True) -> None:
         self.files = files
-        self.router = Told(files)
+        self.router = Calls(files)
         self.consumer = Kept("c")
         self.settled = 0
         directory = StreamDirectory(files, DIRECTORY)

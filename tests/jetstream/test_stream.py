@@ -193,8 +193,8 @@ def test_an_appended_message_is_answered_by_its_callback_when_it_is_durable(tmp_
     services: list[JetStream] = []
 
     async def append(router: Router, files: FailingFiles) -> None:
-        heard: list[tuple[bytes, ...]] = []
-        router.subscribe_internal(b">", lambda *call: heard.append(call))
+        received: list[tuple[bytes, ...]] = []
+        router.subscribe_internal(b">", lambda *call: received.append(call))
         appending = Appending(services[0])
         appending.append(b"one")
         appending.append(b"two", b"id")
@@ -205,7 +205,7 @@ def test_an_appended_message_is_answered_by_its_callback_when_it_is_durable(tmp_
         appending.append(b"two", b"id")  # and of what is
         assert appending.answers == [None, None, None, None]
         assert appending.stream.state().messages == 2
-        assert [(call[0], call[1], call[3]) for call in heard] == [
+        assert [(call[0], call[1], call[3]) for call in received] == [
             (b"s", b"", payload) for payload in (b"one", b"two", b"two", b"two")
         ]
 

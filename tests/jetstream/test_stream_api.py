@@ -134,8 +134,8 @@ def test_what_is_stored_goes_out_again_under_another_subject(tmp_path: Path) -> 
             await desk.make("S", republish={"src": "S.*", "dest": "copy.{{wildcard(1)}}"})
             ear = desk.listen("copy.>")
             await desk.publish("S.a", b"body")
-            heard = await ear.next()
-            assert (heard.subject, heard.payload) == (b"copy.a", b"body")
-            assert b"Nats-Stream: S\r\nNats-Subject: S.a\r\nNats-Sequence: 1\r\n" in heard.header_block
+            received = await ear.next()
+            assert (received.subject, received.payload) == (b"copy.a", b"body")
+            assert b"Nats-Stream: S\r\nNats-Subject: S.a\r\nNats-Sequence: 1\r\n" in received.header_block
 
     asyncio.run(main())

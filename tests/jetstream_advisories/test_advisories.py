@@ -13,12 +13,12 @@ class Place(NamedTuple):
     system: Router | None = None
 
 
-def heard(router: Router) -> list[tuple[bytes, dict[str, object]]]:
-    said: list[tuple[bytes, dict[str, object]]] = []
+def received(router: Router) -> list[tuple[bytes, dict[str, object]]]:
+    published: list[tuple[bytes, dict[str, object]]] = []
     router.subscribe_internal(
-        b"$JS.EVENT.>", lambda subject, reply, block, body: said.append((subject, json.loads(body)))
+        b"$JS.EVENT.>", lambda subject, reply, block, body: published.append((subject, json.loads(body)))
     )
-    return said
+    return published
 
 
 def test_a_domain_is_named_and_what_nobody_hears_is_not_sent() -> None:
@@ -26,10 +26,10 @@ def test_a_domain_is_named_and_what_nobody_hears_is_not_sent() -> None:
     advisories = Advisories(router, lambda: 0, Place("hub"))
     advisories.given_up("S", "c", 7, 2)
     assert not advisories.is_wanted("API")
-    said = heard(router)
+    published = received(router)
     assert advisories.is_wanted("API")
     advisories.given_up("S", "c", 7, 2)
-    ((subject, document),) = said
+    ((subject, document),) = published
     assert subject == b"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.c"
     assert (document["domain"], document["stream_seq"], document["deliveries"]) == ("hub", 7, 2)
 
@@ -37,9 +37,9 @@ def test_a_domain_is_named_and_what_nobody_hears_is_not_sent() -> None:
 def test_only_a_batch_that_was_given_up_is_told_to_the_system_account_too() -> None:
     router, system = Router(lambda callback: callback(), 1), Router(lambda callback: callback(), 1)
     advisories = Advisories(router, lambda: 0, Place(system=system))
-    said, there = heard(router), heard(system)
+    published, there = received(router), received(system)
     advisories.stream("S", "create")
     advisories.batch_abandoned("S", b"b", "timeout")
     assert [subject for subject, _ in there] == [b"$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.S"]
-    assert len(said) == 2
-    assert (there[0][1]["account"], "account" in said[1][1]) == ("A", False)
+    assert len(published) == 2
+    assert (there[0][1]["account"], "account" in published[1][1]) == ("A", False)

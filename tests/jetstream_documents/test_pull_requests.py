@@ -43,9 +43,9 @@ def test_what_only_a_priority_group_can_grant_is_refused(wish: str) -> None:
 
 @given(st.binary(max_size=40))
 def test_any_payload_is_a_request_or_a_status_400(payload: bytes) -> None:
-    asked = parse_request(payload)
-    if isinstance(asked, bytes):
-        status, _ = decode_header_block(asked)
+    parsed = parse_request(payload)
+    if isinstance(parsed, bytes):
+        status, _ = decode_header_block(parsed)
         assert status is not None
         assert status.code == 400
 

@@ -17,9 +17,9 @@ Call = tuple[bytes, bytes, bytes, bytes]
 DAY = 86_400 * SECOND
 
 
-def asking(heard: list[Call]) -> DirectAnswer:
+def answering(received: list[Call]) -> DirectAnswer:
     router = Router(lambda function: None, seed=1)
-    router.subscribe_internal(b"inbox.*", lambda *call: heard.append(call))
+    router.subscribe_internal(b"inbox.*", lambda *call: received.append(call))
     return DirectAnswer(router)
 
 
@@ -41,12 +41,12 @@ records = st.builds(StoredRecord, st.integers(0, 2**62), times, st.binary(max_si
 @given(st.lists(st.tuples(records, st.sampled_from([b"", b"\r\nNats-Num-Pending: 3"])), max_size=5))
 @example([(StoredRecord(0, time, b"s", b"", b""), b"") for time in (0, DAY - 1, DAY, -1, -DAY, 10 * DAY + 100)])
 def test_an_answer_says_where_its_message_is_from(several: list[tuple[StoredRecord, bytes]]) -> None:
-    heard: list[Call] = []
-    answers = asking(heard)
+    received: list[Call] = []
+    answers = answering(received)
     for record, more in several:
         answers.send(b"inbox.a", b"ORDERS", record, more, False)
         answers.send(b"inbox.b", b"ORDERS", record, more, True)
-    assert heard == [
+    assert received == [
         call
         for record, more in several
         for call in (
@@ -57,7 +57,7 @@ def test_an_answer_says_where_its_message_is_from(several: list[tuple[StoredReco
 
 
 def test_who_asks_again_while_an_answer_is_on_its_way_gets_another() -> None:
-    heard: list[Call] = []
+    received: list[Call] = []
     router = Router(lambda function: None, seed=1)
     answers = DirectAnswer(router)
     first, second = (StoredRecord(number, number, b"s", b"", b"%d" % number * 9) for number in range(2))
@@ -66,27 +66,27 @@ def test_who_asks_again_while_an_answer_is_on_its_way_gets_another() -> None:
         answers.send(b"other", b"ORDERS", second, b"", False)
 
     router.subscribe_internal(b"inbox", ask_again)
-    router.subscribe_internal(b"inbox", lambda *call: heard.append(call))
-    router.subscribe_internal(b"other", lambda *call: heard.append(call))
+    router.subscribe_internal(b"inbox", lambda *call: received.append(call))
+    router.subscribe_internal(b"other", lambda *call: received.append(call))
     answers.send(b"inbox", b"ORDERS", first, b"", False)
-    assert sorted(heard) == [
+    assert sorted(received) == [
         (b"inbox", b"", expected(first, b""), first.payload),
         (b"other", b"", expected(second, b""), second.payload),
     ]
 
 
 def test_answers_are_right_behind_one_that_was_too_large_to_keep_its_buffer() -> None:
-    heard: list[Call] = []
-    answers = asking(heard)
+    received: list[Call] = []
+    answers = answering(received)
     both = [StoredRecord(7, 7, b"s", b"", bytes(KEPT + 1)), StoredRecord(8, 8, b"s", b"", b"small")]
     for record in both:
         answers.send(b"inbox.a", b"ORDERS", record, b"", False)
-    assert heard == [(b"inbox.a", b"", expected(record, b""), record.payload) for record in both]
+    assert received == [(b"inbox.a", b"", expected(record, b""), record.payload) for record in both]
 
 
 def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said() -> None:
-    heard: list[Call] = []
-    answers = asking(heard)
+    received: list[Call] = []
+    answers = answering(received)
     log, subjects = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0), 1), SubjectTable()
     for number in range(60):
         log.stage(b"key.%d" % (number % 7), b"", b"%d" % number, number)
@@ -100,4 +100,4 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
     assert not answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.9")
     log.discard(59)
     assert not answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.3")
-    assert [payload for _, _, _, payload in heard] == [b"59", b"59"]
+    assert [payload for _, _, _, payload in received] == [b"59", b"59"]

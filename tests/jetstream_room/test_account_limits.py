@@ -34,19 +34,19 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def enter(server: Running, user: str) -> RawLink:
     link = dial(server.port, user=user, no_responders=True, **{"pass": "p"})
-    link.say(b"SUB in.* 1\r\n")
+    link.send(b"SUB in.* 1\r\n")
     link.settle()
     return link
 
 
 def ask(link: RawLink, subject: str, request: object = None) -> Any:
     body = b"" if request is None else json.dumps(request).encode()
-    link.say(b"PUB %b in.1 %d\r\n%b\r\n" % (subject.encode(), len(body), body))
-    line = link.hear_line()
+    link.send(b"PUB %b in.1 %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+    line = link.receive_line()
     while not line.startswith(b"MSG"):
-        line = link.hear_line()
-    said = line + link.hear(int(line.split()[-1]) + 2)
-    return json.loads(split_deliveries(said)[0][0].body)
+        line = link.receive_line()
+    output = line + link.receive(int(line.split()[-1]) + 2)
+    return json.loads(split_deliveries(output)[0][0].body)
 
 
 def create(link: RawLink, name: str, **config: object) -> int:

@@ -35,5 +35,5 @@ def test_each_change_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFix
         watch.stop()
 
     asyncio.run(main())
-    said = [record.getMessage().split()[0] for record in caplog.records if record.name.endswith("disk_room")]
-    assert said == ["disk_low", "disk_has_room", "disk_low"]
+    logged = [record.getMessage().split()[0] for record in caplog.records if record.name.endswith("disk_room")]
+    assert logged == ["disk_low", "disk_has_room", "disk_low"]

@@ -71,13 +71,13 @@ async def ask(port: int, subject: str, document: object, payload: bytes | None =
     def work() -> dict[str, object]:
         body = msgspec.json.encode(document) if payload is None else payload
         with RawLink(port) as link:
-            link.say(
+            link.send(
                 b'CONNECT {"verbose":false}\r\nSUB r 1\r\nPUB %b r %d\r\n%b\r\n' % (subject.encode(), len(body), body)
             )
-            head = link.hear_until(b"\r\n")
+            head = link.receive_until(b"\r\n")
             while not head.startswith(b"MSG"):
-                head = link.hear_until(b"\r\n")
-            answer: dict[str, object] = msgspec.json.decode(link.hear(int(head.split()[-1])))
+                head = link.receive_until(b"\r\n")
+            answer: dict[str, object] = msgspec.json.decode(link.receive(int(head.split()[-1])))
             return answer
 
     return await asyncio.to_thread(work)

@@ -16,9 +16,9 @@ def test_a_mirror_across_a_leaf_node_asks_as_the_real_one_does() -> None:
     request = Origin(StreamSource(name="ORD", external=HUB), MIR, is_mirror=True).request(None, "q1Df7QF8")
     assert request.subject == b"$JS.hub.API.CONSUMER.CREATE.ORD"
     assert request.header_block == b"NATS/1.0\r\nNats-Required-Api-Level: 4\r\n\r\n"
-    asked = json.loads(request.payload)
-    assert asked["stream_name"] == "ORD"
-    assert asked["config"] == {
+    sent = json.loads(request.payload)
+    assert sent["stream_name"] == "ORD"
+    assert sent["config"] == {
         "name": "JS_MIRROR_AjCIcA3h",  # the transcript's: of the stream, its account and its domain
         "deliver_policy": "all",
         "ack_policy": "none",
@@ -48,7 +48,7 @@ def test_a_source_names_what_it_has_and_whose_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "asked"),
+    ("source", "sent"),
     [
         (StreamSource(name="O", opt_start_seq=5), {"deliver_policy": "by_start_sequence", "opt_start_seq": 5}),
         (
@@ -67,9 +67,9 @@ def test_a_source_names_what_it_has_and_whose_it_is() -> None:
         ),
     ],
 )
-def test_where_it_begins_and_what_it_wants(source: StreamSource, asked: dict[str, object]) -> None:
+def test_where_it_begins_and_what_it_wants(source: StreamSource, sent: dict[str, object]) -> None:
     config = json.loads(Origin(source, MIR, is_mirror=True).request(None, "x").payload)["config"]
-    assert asked.items() <= config.items()
+    assert sent.items() <= config.items()
 
 
 def test_two_sources_of_one_stream_have_two_consumers() -> None:

@@ -121,11 +121,11 @@ def test_copy_of_a_message_that_was_acknowledged_is_found_where_it_was_republish
             await desk.publish("copy.slow")  # from now on a thread writes the copies
             files.released.clear()
             await desk.publish("S.a", b"value")
-            asked = asyncio.ensure_future(desk.ask(f"$JS.API.{verb}.COPY", b'{"last_by_subj":"copy.a"}'))
+            pending = asyncio.ensure_future(desk.ask(f"$JS.API.{verb}.COPY", b'{"last_by_subj":"copy.a"}'))
             await asyncio.sleep(0)
             assert not files.released.is_set()
             files.released.set()
-            found = await asked
+            found = await pending
             assert b"Not Found" not in found.header_block and b'"code":404' not in found.payload
 
     asyncio.run(main())

@@ -22,7 +22,7 @@ class Counting:
         self.patterns = tuple(patterns)
         self.wanted = SubjectFilter(self.patterns) if self.patterns else None
         self.new = 0
-        self.asked = 0
+        self.reads = 0
 
     @property
     def filter(self) -> SubjectFilter | None:
@@ -35,7 +35,7 @@ class Counting:
         return self.wanted is None or self.wanted.matches(subject)
 
     def needs(self, sequence: int, subject: bytes) -> bool:
-        self.asked += 1
+        self.reads += 1
         return sequence >= self.state.position and self.takes(subject)
 
 
@@ -91,7 +91,7 @@ def test_of_a_hundred_consumers_only_those_that_the_subject_concerns_are_asked()
     readers["wild"] = Counting([b"s.*"])
     assert readers.is_needed(1, b"s.7")
     assert not readers.is_needed(1, b"elsewhere")
-    assert sum(reader.asked for reader in readers.values()) == 1
+    assert sum(reader.reads for reader in readers.values()) == 1
 
 
 def test_what_is_known_of_subjects_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

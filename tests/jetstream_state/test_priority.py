@@ -9,19 +9,19 @@ class Bench:
     """Groups of one policy, a queue, and what was told."""
 
     def __init__(self, policy: str, timeout: int = 100) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.groups = PriorityGroups(
-            lambda: f"pin{len(self.told)}",
-            lambda pin: self.told.append(pin),
-            lambda group, reason: self.told.append(f"{group} {reason}"),
-            lambda request: self.told.append(f"lost {request.reply.decode()}"),
+            lambda: f"pin{len(self.reported)}",
+            lambda pin: self.reported.append(pin),
+            lambda group, reason: self.reported.append(f"{group} {reason}"),
+            lambda request: self.reported.append(f"lost {request.reply.decode()}"),
         )
         self.config = ConsumerConfig(priority_groups=["A"], priority_policy=policy, priority_timeout=timeout)
         self.groups.configure(self.config)
         self.queue = RequestQueue()
 
-    def wait(self, reply: str, **asked: object) -> None:
-        self.queue.add(Waiting(reply.encode(), NextRequest(batch=2, **asked), 0))  # type: ignore[arg-type]
+    def wait(self, reply: str, **wanted: object) -> None:
+        self.queue.add(Waiting(reply.encode(), NextRequest(batch=2, **wanted), 0))  # type: ignore[arg-type]
 
     def next(self, pending: int = 5, awaiting: int = 0) -> str:
         request = self.groups.choose(self.queue, pending, awaiting)
@@ -58,15 +58,15 @@ def test_a_pin_is_held_by_requests_and_lost_by_silence_and_old_ids_hear_of_it() 
     first = bench.groups.choose(bench.queue, 5, 0)
     assert first is not None
     bench.groups.pinned(first, 0, 1)
-    assert (bench.told, bench.groups.next_end(), bench.next()) == (["pin0"], 100, "a")
+    assert (bench.reported, bench.groups.next_end(), bench.next()) == (["pin0"], 100, "a")
     assert not bench.groups.note_request("other", 10)
     assert bench.groups.note_request("pin0", 50)
     bench.groups.expire(149)
     assert bench.groups.pin == "pin0"
     bench.groups.expire(150)
-    assert bench.told[1:] == ["A timeout"]
+    assert bench.reported[1:] == ["A timeout"]
     assert bench.next() == "b"  # what waits with the old id ends
-    assert bench.told[2:] == ["lost a"]
+    assert bench.reported[2:] == ["lost a"]
     assert bench.groups.next_end() == 0
 
 

@@ -88,15 +88,15 @@ def test_each_look_sees_what_a_plain_list_holds(
 def test_a_purge_in_turns_is_the_purge_at_once(subjects: list[bytes], pattern: bytes, below: int, keep: int) -> None:
     wanted = SubjectFilter([pattern])
     at_once, in_turns = held(subjects), held(subjects)
-    told: list[tuple[int, bytes]] = []
+    reported: list[tuple[int, bytes]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking, "SCAN_RECORDS", 3)
-        count = asyncio.run(looking.purge(in_turns, wanted, below, keep, told.extend))
-    assert count == at_once.purge(wanted, below=below, keep=keep) == len(told)
+        count = asyncio.run(looking.purge(in_turns, wanted, below, keep, reported.extend))
+    assert count == at_once.purge(wanted, below=below, keep=keep) == len(reported)
     left = [[record.offset for record in contents.scan(0)] for contents in (at_once, in_turns)]
     assert left[0] == left[1]
     assert in_turns.subjects.messages == at_once.subjects.messages == len(left[0])
-    assert {sequence - 1 for sequence, _ in told} == set(range(len(subjects))) - set(left[0])
+    assert {sequence - 1 for sequence, _ in reported} == set(range(len(subjects))) - set(left[0])
 
 
 # ── between the turns others are served ──
@@ -202,10 +202,10 @@ def test_direct_gets_take_many_turns_of_the_loop(
                 desk.router.publish(b"$JS.API.DIRECT.GET.S", b"_INBOX.direct", b"", body)
                 count = 0
                 while True:
-                    heard = await listener.next()
-                    if b"204 EOB" in heard.header_block:
+                    received = await listener.next()
+                    if b"204 EOB" in received.header_block:
                         return count
-                    assert b" 404 " not in heard.header_block
+                    assert b" 404 " not in received.header_block
                     count += 1
                     if "batch" not in document and "multi_last" not in document:
                         return count

@@ -54,7 +54,7 @@ def name_at(worker: int, beginning: str) -> str:
     return next(name for name in (f"{beginning}{n}" for n in range(100)) if owner_of("", name, 2) == worker)
 
 
-async def told(what: Callable[[], Awaitable[object]]) -> None:
+async def reported(what: Callable[[], Awaitable[object]]) -> None:
     """Publish again while this worker has not heard of the stream."""
     while True:
         with suppress(NoStreamResponseError):
@@ -119,7 +119,7 @@ def test_an_update_to_subjects_of_another_worker_is_refused(server: StreamCluste
             await streams[1].update_stream(name=there, subjects=["update.*"])
         assert refused.value.err_code == 10065
         await streams[0].update_stream(name=there, subjects=["update.b", "update.c"])
-        await told(partial(streams[0].publish, "update.c", b""))
+        await reported(partial(streams[0].publish, "update.c", b""))
 
     play(server, scenario)
 
@@ -133,7 +133,7 @@ def test_mirrors_and_sources_copy_streams_of_other_workers(server: StreamCluster
         await streams[1].add_stream(StreamConfig(name=mirror, mirror=StreamSource(name=origin), mirror_direct=True))
         assert (await api(clients[0], f"STREAM.INFO.{mirror}"))["config"]["mirror_direct"] is True
         for number in range(3):
-            await told(partial(streams[number % 2].publish, "copy.x", b"%d" % number))
+            await reported(partial(streams[number % 2].publish, "copy.x", b"%d" % number))
         for name in (mirror, both):
             copied = await streams[0].subscribe("copy.>", stream=name, ordered_consumer=True)
             assert [(await copied.next_msg(timeout=PATIENCE)).data for _ in range(3)] == [b"0", b"1", b"2"]
@@ -155,7 +155,7 @@ def test_a_batch_is_stored_whole_from_either_worker(server: StreamCluster) -> No
         wanted = {"name": name, "subjects": ["batch.*"], "allow_atomic": True}
         assert "error" not in await api(clients[0], f"STREAM.CREATE.{name}", wanted)
         for at, client in enumerate(clients):
-            await told(partial(streams[at].publish, "batch.first", b""))
+            await reported(partial(streams[at].publish, "batch.first", b""))
             batch = {"Nats-Batch-Id": f"b{at}"}
             for number in (1, 2):
                 await client.publish("batch.x", b"", headers={**batch, "Nats-Batch-Sequence": str(number)})
@@ -172,7 +172,7 @@ def test_a_backup_is_taken_and_restored_by_any_client(server: StreamCluster, tmp
         at_one, at_two = name_at(1, "back-a"), name_at(2, "back-b")
         await streams[0].add_stream(name=at_two, subjects=["back.*"])
         for number in range(10):
-            await told(partial(streams[0].publish, "back.x", b"%d" % number))
+            await reported(partial(streams[0].publish, "back.x", b"%d" % number))
         async with await headwater.connect(server.urls[0]) as client:
             jetstream = client.jetstream(timeout=PATIENCE)
             await save_stream(client, jetstream, at_two, tmp_path / "saved", lambda *_: None)
@@ -193,7 +193,7 @@ def test_spark_reads_streams_of_both_workers(server: StreamCluster) -> None:
         for name in names:
             await streams[0].add_stream(name=name, subjects=[f"spark.{name}"])
             for number in range(5):
-                await told(partial(streams[0].publish, f"spark.{name}", b"%d" % number))
+                await reported(partial(streams[0].publish, f"spark.{name}", b"%d" % number))
 
     play(server, scenario)
     for name in names:

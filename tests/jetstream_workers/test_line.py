@@ -16,20 +16,20 @@ class Recorder:
     """A listener that answers by a function."""
 
     def __init__(self, answer: Callable[[str, bytes], Reply]) -> None:
-        self.heard: list[tuple[object, ...]] = []
+        self.received: list[tuple[object, ...]] = []
         self._answer = answer
 
     def on_question(self, what: str, payload: bytes) -> Reply:
         return self._answer(what, payload)
 
     def on_request(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
-        self.heard.append((subject, reply, header_block, payload))
+        self.received.append((subject, reply, header_block, payload))
 
     def on_seek(self, left: int, subject: bytes, reply: bytes, payload: bytes) -> None:
-        self.heard.append((left, subject, reply, payload))
+        self.received.append((left, subject, reply, payload))
 
     def on_notice(self, what: str, payload: bytes) -> None:
-        self.heard.append((what, payload))
+        self.received.append((what, payload))
 
 
 def a_router() -> Router:
@@ -70,10 +70,10 @@ async def test_an_answer_is_taken_before_anything_that_follows_it() -> None:
 
     one.attach("A", Recorder(note))
     two.attach("A", listener)
-    asking = asyncio.ensure_future(one.ask(2, "A", "x", b"", lambda answer: order.append("answer")))
+    pending = asyncio.ensure_future(one.ask(2, "A", "x", b"", lambda answer: order.append("answer")))
     await asyncio.sleep(0)
     await two.ask(1, "A", "y", b"")
-    await asking
+    await pending
     assert order == ["answer", "question"]
 
 
@@ -127,7 +127,7 @@ async def test_requests_seeks_and_news_reach_the_account_as_they_were_sent() -> 
     assert one.send(2, "A", b"API.STREAM.INFO.s", b"inbox", b"NATS/1.0\r\nA: b\r\n\r\n", b"{}")
     assert one.send(2, "A", b"SEEK.1.DIRECT.GET.s.a.b", b"inbox", b"", b"{}")
     one.notify("A", "made", b"s")
-    assert listener.heard == [
+    assert listener.received == [
         (b"$JS.API.STREAM.INFO.s", b"inbox", b"NATS/1.0\r\nA: b\r\n\r\n", b"{}"),
         (1, b"$JS.API.DIRECT.GET.s.a.b", b"inbox", b"{}"),
         ("made", b"s"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamConfig
-from support.clusters import connect, heard_by_all, run
+from support.clusters import connect, received_by_all, run
 from support.leaf_clusters import PLACES, clients_of, clusters
 from support.leafs import OURS, REAL, Inbox, until
 
@@ -38,7 +38,7 @@ def test_streams_are_used_by_their_domain_from_every_place(
                 name = f"{domain}{place}"
                 made = await stream.add_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
                 assert made.config.name == name
-                await heard_by_all(clients, clients)
+                await received_by_all(clients, clients)
                 for sender in clients:
                     ack = await sender.jetstream(domain=domain, timeout=10).publish(f"{name}.x", b"1")
                     assert ack.domain == domain
@@ -66,22 +66,22 @@ def test_accounts_stay_apart(tmp_path: Path, kinds: tuple[str, ...]) -> None:
         by_user: dict[str, list[Client]] = {}
         for user in "ab":
             by_user[user] = [await connect(stack, server.url, user=user, password="p") for server in servers]
-        await heard_by_all(by_user["a"], by_user["a"])
+        await received_by_all(by_user["a"], by_user["a"])
         for user, clients in by_user.items():
             for place, client in zip(PLACES, clients, strict=True):
                 inbox = inboxes[user, place] = Inbox()
                 await client.subscribe("said.*", cb=inbox.take)
-        await heard_by_all(by_user["a"], by_user["a"])
+        await received_by_all(by_user["a"], by_user["a"])
         for first in (0, 2):  # account B joins no hub: it stays within its cluster
             side = by_user["b"][first : first + 2]
-            await heard_by_all(side, side)
+            await received_by_all(side, side)
         for user, clients in by_user.items():
             for place, client in zip(PLACES, clients, strict=True):
                 await client.publish(f"said.{user}{place}", b"")
                 await client.flush()
         await until(lambda: all(len(inboxes["a", place].got) >= 4 for place in PLACES), "all of a")
         await until(lambda: all(len(inboxes["b", place].got) >= 2 for place in PLACES), "all of b")
-        await heard_by_all(by_user["a"], by_user["a"])
+        await received_by_all(by_user["a"], by_user["a"])
         for place in PLACES:
             assert sorted(each.subject for each in inboxes["a", place].got) == [f"said.a{other}" for other in PLACES]
             near = [other for other in PLACES if other[0] == place[0]]

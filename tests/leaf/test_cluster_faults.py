@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from support.clusters import heard_by_all, run
+from support.clusters import received_by_all, run
 from support.leaf_clusters import PLACES, clients_of, clusters
 from support.leafs import OURS, REAL, Inbox, until
 from support.route_proxy import INTO, OUT_OF, RouteProxy
@@ -37,7 +37,7 @@ def test_only_messages_that_need_the_lost_link_are_lost_and_none_arrives_twice(
         inboxes = [Inbox() for _ in PLACES]
         for client, inbox in zip(clients, inboxes, strict=True):
             await client.subscribe("numbers.*", cb=inbox.take)
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         sent = 0
 
         async def publish(count: int) -> None:
@@ -61,16 +61,16 @@ def test_only_messages_that_need_the_lost_link_are_lost_and_none_arrives_twice(
             proxies[0].closed = False
 
         await publish(30)
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         before = sent
         outage = asyncio.create_task(lose())
         while not outage.done():
             await publish(5)
         await outage
-        await heard_by_all(clients, clients)  # joined again, and interest is known again
+        await received_by_all(clients, clients)  # joined again, and interest is known again
         after = sent
         await publish(30)
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         for place, inbox in enumerate(inboxes):
             for origin in range(len(PLACES)):
                 got = [int(message.data) for message in inbox.got if message.subject == f"numbers.{origin}"]
@@ -93,20 +93,20 @@ def test_a_spoke_joins_the_other_hub_when_its_own_stops(tmp_path: Path, kinds: t
         inboxes = [Inbox() for _ in PLACES]
         for client, inbox in zip(clients, inboxes, strict=True):
             await client.subscribe("numbers.*", cb=inbox.take)
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         ended = servers[0]
         if ended.process is not None:
             ended.process.kill()
         elif ended.embedded is not None:
             await asyncio.to_thread(ended.embedded.run, ended.embedded.broker.stop)
         left = clients[1:]
-        await heard_by_all(left, left)
+        await received_by_all(left, left)
         for place, client in enumerate(left):
             for number in range(20):
                 await client.publish(f"numbers.{place}", b"%d" % number)
             await client.flush()
         await until(lambda: all(len(inbox.got) >= 60 for inbox in inboxes[1:]), "all at all that are left")
-        await heard_by_all(left, left)
+        await received_by_all(left, left)
         for inbox in inboxes[1:]:
             for place in range(3):
                 got = [int(message.data) for message in inbox.got if message.subject == f"numbers.{place}"]

@@ -7,7 +7,7 @@ from headwater.wire.leaf_lines import LeafConnect, LeafInfo
 
 
 @pytest.mark.parametrize(
-    ("connect", "said"),
+    ("connect", "refusal"),
     [
         (LeafConnect(), ""),
         (LeafConnect(cluster="other"), ""),
@@ -17,8 +17,8 @@ from headwater.wire.leaf_lines import LeafConnect, LeafInfo
         (LeafConnect(gateway="g"), 'Rejecting connection from gateway "g" on the leafnode port'),
     ],
 )
-def test_a_spoke_is_refused_in_nats_servers_words(connect: LeafConnect, said: str) -> None:
-    assert handshake.refusal_of(connect, "hub") == said
+def test_a_spoke_is_refused_in_nats_servers_words(connect: LeafConnect, refusal: str) -> None:
+    assert handshake.refusal_of(connect, "hub") == refusal
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from nats.errors import NoRespondersError
-from support.clusters import heard_by_all, run
+from support.clusters import received_by_all, run
 from support.leaf_clusters import PLACES, clients_of, clusters
 from support.leafs import OURS, REAL, Inbox, LeafServer, until
 from support.traces import read_report
@@ -37,14 +37,14 @@ def test_every_message_arrives_everywhere_once(servers: list[LeafServer]) -> Non
         inboxes = [Inbox() for _ in clients]
         for client, inbox in zip(clients, inboxes, strict=True):
             await client.subscribe("all.*", cb=inbox.take)
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         for at, client in enumerate(clients):
             for number in range(20):
                 headers = {"x": "1"} if number % 3 == 1 else None
                 await client.publish(f"all.{at}", b"%d" % number, reply="r" if number % 3 == 2 else "", headers=headers)
             await client.flush()
         await until(lambda: all(len(inbox.got) >= 80 for inbox in inboxes), "all at all")
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         for inbox in inboxes:
             for at in range(4):
                 got = [message for message in inbox.got if message.subject == f"all.{at}"]
@@ -61,14 +61,14 @@ def test_a_queue_group_gets_each_message_once_in_the_publishers_cluster_first(se
         inboxes = {(members, int(place)): Inbox() for members in MEMBERS for place in members}
         for (members, place), inbox in inboxes.items():
             await clients[place].subscribe(f"work.{members}", "group", cb=inbox.take)
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         for at, client in enumerate(clients):
             for members in MEMBERS:
                 for number in range(20):
                     await client.publish(f"work.{members}", b"%d %d" % (at, number), reply="r" if number % 2 else "")
             await client.flush()
         await until(lambda: sum(len(inbox.got) for inbox in inboxes.values()) >= 80 * len(MEMBERS), "all of them")
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         for members in MEMBERS:
             places = [int(place) for place in members]
             got = [(place, message.data) for place in places for message in inboxes[members, place].got]
@@ -90,16 +90,16 @@ def test_a_request_is_answered_from_anywhere_and_no_responders_is_reported(serve
                 await message.respond(b"pong")  # type: ignore[attr-defined]
 
             subscription = await serving.subscribe("service", cb=answer)
-            await heard_by_all(clients, clients)
-            for asking in clients:
-                assert (await asking.request("service", b"ping", timeout=10)).data == b"pong"
+            await received_by_all(clients, clients)
+            for requester in clients:
+                assert (await requester.request("service", b"ping", timeout=10)).data == b"pong"
             await subscription.unsubscribe()
-            await heard_by_all(clients, clients)
-        for asking in clients:
+            await received_by_all(clients, clients)
+        for requester in clients:
             async with asyncio.timeout(20):
                 while True:
                     try:
-                        await asking.request("service", b"", timeout=0.05)
+                        await requester.request("service", b"", timeout=0.05)
                     except NoRespondersError:
                         break
                     except TimeoutError:
@@ -125,9 +125,9 @@ def test_a_trace_follows_a_message_over_routes_and_leaf_links(servers: list[Leaf
             await client.subscribe("traced.*", cb=inbox.take)
             await client.subscribe("traced.*", "grp", cb=inbox.take)
         await clients[at].subscribe("tr.1", cb=reports.take)
-        await heard_by_all(clients, clients)
-        asked = {"Nats-Trace-Dest": "tr.1", **({"Nats-Trace-Only": "1"} if only else {})}
-        await clients[at].publish("traced.1", b"hi", headers=asked)
+        await received_by_all(clients, clients)
+        traced = {"Nats-Trace-Dest": "tr.1", **({"Nats-Trace-Only": "1"} if only else {})}
+        await clients[at].publish("traced.1", b"hi", headers=traced)
         await until(lambda: len(reports.got) >= len(PLACES), "a report of each server")
         found = {report.server: report for report in (read_report(message.data) for message in reports.got)}
         sent: dict[str, set[str]] = {}
@@ -143,7 +143,7 @@ def test_a_trace_follows_a_message_over_routes_and_leaf_links(servers: list[Leaf
         if only:
             await clients[at].publish("traced.end", b"")
         await until(lambda: sum(len(inbox.got) for inbox in inboxes) >= 5, "what is delivered")
-        await heard_by_all(clients, clients)
+        await received_by_all(clients, clients)
         subjects = [message.subject for inbox in inboxes for message in inbox.got]
         assert subjects == ["traced.end" if only else "traced.1"] * 5
 

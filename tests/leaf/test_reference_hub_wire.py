@@ -38,9 +38,9 @@ def connect_op(**changes: Any) -> bytes:
 def joined(hub: LeafServer, **changes: Any) -> RawLink:
     """A leaf node that has received the second INFO and all interest."""
     link = RawLink(hub.leaf_port)
-    link.say(connect_op(**changes))
-    said = link.hear_until(b"$LDS.")
-    assert b'"connect_info":true' in said
+    link.send(connect_op(**changes))
+    sent = link.receive_until(b"$LDS.")
+    assert b'"connect_info":true' in sent
     link.settle()
     return link
 
@@ -67,22 +67,22 @@ def test_the_first_info_offers_no_compression_and_requires_credentials(hub: Leaf
 
 def test_the_second_info_says_where_the_leaf_node_is_joined(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
-        link.say(connect_op())
-        info = info_of(link.hear_line())
+        link.send(connect_op())
+        info = info_of(link.receive_line())
     assert (info["connect_info"], info["remote_account"]) == (True, "A")
     assert "nonce" not in info
 
 
 def test_permissions_of_the_user_are_in_the_second_info(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
-        link.say(connect_op(user="bounded", **{"pass": "b"}))
-        info = info_of(link.hear_line())
+        link.send(connect_op(user="bounded", **{"pass": "b"}))
+        info = info_of(link.receive_line())
     assert info["import"] == {"allow": ["down.>"], "deny": ["down.no"]}
     assert info["export"] == {"allow": ["up.>"], "deny": ["up.no"]}
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("sent", "received"),
     [
         (connect_op(**{"pass": "wrong"}), b"-ERR 'Authorization Violation'\r\n"),
         (connect_op(user=None), b"-ERR 'Authorization Violation'\r\n"),
@@ -97,20 +97,20 @@ def test_permissions_of_the_user_are_in_the_second_info(hub: LeafServer) -> None
         ),
     ],
 )
-def test_who_is_not_let_in_hears_why(hub: LeafServer, said: bytes, heard: bytes) -> None:
+def test_who_is_not_let_in_hears_why(hub: LeafServer, sent: bytes, received: bytes) -> None:
     with RawLink(hub.leaf_port) as link:
-        link.say(said)
-        assert link.hear_end() == heard
+        link.send(sent)
+        assert link.receive_end() == received
 
 
 def test_an_older_version_than_the_configured_one_gets_an_error(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
-        link.say(connect_op(version="2.8.4"))
-        assert b"-ERR 'connection rejected since minimum version required is \"2.9.0\"'\r\n" in link.hear_end()
+        link.send(connect_op(version="2.8.4"))
+        assert b"-ERR 'connection rejected since minimum version required is \"2.9.0\"'\r\n" in link.receive_end()
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("sent", "received"),
     [
         (b"FOO\r\n", b"-ERR 'Unknown Protocol Operation'\r\n"),
         (b"MSG foo 1 2\r\nhi\r\n", b"-ERR 'Unknown Protocol Operation'\r\n"),
@@ -123,14 +123,14 @@ def test_an_older_version_than_the_configured_one_gets_an_error(hub: LeafServer)
         (b"LS+ " + b"x" * 66_000 + b"\r\n", b"-ERR 'maximum control line exceeded'\r\n"),
     ],
 )
-def test_what_breaks_the_protocol_ends_the_connection(hub: LeafServer, said: bytes, heard: bytes) -> None:
+def test_what_breaks_the_protocol_ends_the_connection(hub: LeafServer, sent: bytes, received: bytes) -> None:
     with joined(hub) as link:
-        link.say(said)
-        assert link.hear_end() == heard
+        link.send(sent)
+        assert link.receive_end() == received
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("sent", "received"),
     [
         (b"LS+ bad..subj\r\n", b"-ERR 'Invalid Subscription'\r\n"),
         (b"LS+ foo\r\nLS+ foo\r\nLS- foo\r\nLS- never\r\n", b""),
@@ -141,83 +141,83 @@ def test_what_breaks_the_protocol_ends_the_connection(hub: LeafServer, said: byt
         (b"-ERR 'something of its own'\r\n", b""),
     ],
 )
-def test_what_is_odd_and_leaves_the_connection_open(hub: LeafServer, said: bytes, heard: bytes) -> None:
+def test_what_is_odd_and_leaves_the_connection_open(hub: LeafServer, sent: bytes, received: bytes) -> None:
     with joined(hub) as link:
-        answer = link.answer(said)
-        assert (answer.said, answer.closed) == (heard, False)
+        answer = link.answer(sent)
+        assert (answer.output, answer.closed) == (received, False)
 
 
 def test_the_return_of_the_hubs_own_loop_subject_is_a_loop(hub: LeafServer) -> None:
     with RawLink(hub.leaf_port) as link:
-        link.say(connect_op())
-        said = link.hear_until(b"LS+ $LDS.")
-        mark = link.hear_until(b"\r\n")
-        assert said
+        link.send(connect_op())
+        sent = link.receive_until(b"LS+ $LDS.")
+        mark = link.receive_until(b"\r\n")
+        assert sent
         link.settle()
-        link.say(b"LS+ $LDS." + mark)
+        link.send(b"LS+ $LDS." + mark)
         text = b"-ERR 'Loop detected for leafnode account=\"A\". Delaying attempt to reconnect for 30s'\r\n"
-        assert link.hear_end() == text
+        assert link.receive_end() == text
 
 
 def test_the_same_leaf_node_again_takes_the_place_of_the_first(hub: LeafServer) -> None:
     with joined(hub, remote_account="X", name="twin") as first, joined(hub, remote_account="X", name="twin") as second:
-        assert first.hear_end().endswith(b"-ERR 'Duplicate Remote LeafNode Connection'\r\n")
+        assert first.receive_end().endswith(b"-ERR 'Duplicate Remote LeafNode Connection'\r\n")
         assert second.answer(b"").closed is False
 
 
 def test_a_second_connect_is_answered_again(hub: LeafServer) -> None:
     with joined(hub) as link:
-        link.say(connect_op())
-        info = info_of(link.hear_line())
+        link.send(connect_op())
+        info = info_of(link.receive_line())
         assert info["remote_account"] == "A"
         assert b"LS+ $LDS." in link.settle()
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("sent", "received"),
     [
         (b"LS+ secret\r\n", b"-ERR 'Permissions Violation for Subscription to \"secret\"'\r\n"),
         (b"LMSG forbidden 2\r\nhi\r\n", b"-ERR 'Permissions Violation for Publish to \"forbidden\"'\r\n"),
         (b"LMSG up.no 2\r\nhi\r\n", b"-ERR 'Permissions Violation for Publish to \"up.no\"'\r\n"),
     ],
 )
-def test_a_leaf_node_that_oversteps_its_permissions_is_closed(hub: LeafServer, said: bytes, heard: bytes) -> None:
+def test_a_leaf_node_that_oversteps_its_permissions_is_closed(hub: LeafServer, sent: bytes, received: bytes) -> None:
     with joined(hub, user="bounded", **{"pass": "b"}) as link:
-        link.say(said)
-        assert link.hear_end() == heard
+        link.send(sent)
+        assert link.receive_end() == received
 
 
 def test_interest_and_messages_between_a_client_and_the_leaf_node(hub: LeafServer) -> None:
     with dial(hub.port, user="client", **{"pass": "c"}) as client, joined(hub) as link:
-        assert client.answer(b"SUB from.leaf 1\r\nSUB work g 2\r\nSUB work g 3\r\n").said == b""
-        lines = link.hear_until(b"work g 2\r\n").splitlines()
+        assert client.answer(b"SUB from.leaf 1\r\nSUB work g 2\r\nSUB work g 3\r\n").output == b""
+        lines = link.receive_until(b"work g 2\r\n").splitlines()
         assert [line for line in lines if line != b"PING"] == [b"LS+ from.leaf", b"LS+ work g 1", b"LS+ work g 2"]
-        link.say(b"LS+ to.leaf\r\nLS+ to.* q 2\r\nPING\r\n")
-        assert link.hear_until(b"PONG\r\n").endswith(b"PONG\r\n")
-        assert client.answer(b"PUB to.leaf 1\r\na\r\nPUB to.me 1\r\nb\r\nPUB to.me reply 1\r\nc\r\n").said == b""
-        assert link.hear_until(b"c\r\n") == (
+        link.send(b"LS+ to.leaf\r\nLS+ to.* q 2\r\nPING\r\n")
+        assert link.receive_until(b"PONG\r\n").endswith(b"PONG\r\n")
+        assert client.answer(b"PUB to.leaf 1\r\na\r\nPUB to.me 1\r\nb\r\nPUB to.me reply 1\r\nc\r\n").output == b""
+        assert link.receive_until(b"c\r\n") == (
             b"LMSG to.leaf | q 1\r\na\r\nLMSG to.me | q 1\r\nb\r\nLMSG to.me + reply q 1\r\nc\r\n"
         )
-        link.say(b"LMSG from.leaf answer 2\r\nhi\r\nLMSG work 2\r\nno\r\nLMSG work | g 3\r\nyes\r\n")
+        link.send(b"LMSG from.leaf answer 2\r\nhi\r\nLMSG work 2\r\nno\r\nLMSG work | g 3\r\nyes\r\n")
         link.settle()
-        heard = client.settle()
-        assert heard.startswith(b"MSG from.leaf 1 answer 2\r\nhi\r\nMSG work ")
-        assert heard.endswith(b" 3\r\nyes\r\n")
-        assert b"no" not in heard
+        received = client.settle()
+        assert received.startswith(b"MSG from.leaf 1 answer 2\r\nhi\r\nMSG work ")
+        assert received.endswith(b" 3\r\nyes\r\n")
+        assert b"no" not in received
 
 
 def test_a_leaf_node_without_header_support_gets_no_headers(hub: LeafServer) -> None:
     with dial(hub.port, user="client", **{"pass": "c"}) as client, joined(hub, headers=None) as link:
-        assert link.answer(b"LS+ plain\r\n").said == b""
-        assert client.answer(b"HPUB plain 12 14\r\nNATS/1.0\r\n\r\nhi\r\n").said == b""
-        assert link.hear_until(b"hi\r\n") == b"LMSG plain 2\r\nhi\r\n"
+        assert link.answer(b"LS+ plain\r\n").output == b""
+        assert client.answer(b"HPUB plain 12 14\r\nNATS/1.0\r\n\r\nhi\r\n").output == b""
+        assert link.receive_until(b"hi\r\n") == b"LMSG plain 2\r\nhi\r\n"
 
 
 def test_only_allowed_subjects_are_announced_and_sent(hub: LeafServer) -> None:
     with joined(hub, user="bounded", **{"pass": "b"}) as link:
-        link.say(b"LS+ >\r\nLS+ down.a\r\n")
+        link.send(b"LS+ >\r\nLS+ down.a\r\n")
         link.settle()
         with joined(hub, user="bounded", name="other", cluster="theirs", **{"pass": "b"}) as other:
-            other.say(b"LMSG up.a 1\r\na\r\n")
+            other.send(b"LMSG up.a 1\r\na\r\n")
             other.settle()
         assert b"up.a" not in link.settle()  # one may send it, and the other may not receive it

@@ -60,26 +60,26 @@ def test_repeated_headers_keep_their_order_and_case(pair: Pair) -> None:
     for publisher, subscriber in (pair, pair[::-1]):
         with dial(subscriber.port) as there, dial(publisher.port) as here:
             assert there.answer(b"SUB blocks 1\r\n") == still_open()
-            heard = b""
+            received = b""
             for _ in range(4000):  # until the other side knows the interest
                 here.answer(frame)
-                heard = there.settle()
-                if heard:
+                received = there.settle()
+                if received:
                     break
-            assert heard.startswith(b"HMSG blocks 1 %d %d\r\n%bhi\r\n" % (len(block), len(block) + 2, block))
+            assert received.startswith(b"HMSG blocks 1 %d %d\r\n%bhi\r\n" % (len(block), len(block) + 2, block))
 
 
 def test_a_request_is_answered_from_the_other_side(pair: Pair) -> None:
     async def test(stack: AsyncExitStack) -> None:
         clients = [await connect(stack, server.url) for server in pair]
-        for asking, serving in (clients, clients[::-1]):
+        for requester, serving in (clients, clients[::-1]):
 
             async def answer(message: object) -> None:
                 await message.respond(b"pong")  # type: ignore[attr-defined]
 
             await serving.subscribe("service", cb=answer)
             await both_cross(*clients)
-            assert (await asking.request("service", b"ping", timeout=10)).data == b"pong"
+            assert (await requester.request("service", b"ping", timeout=10)).data == b"pong"
 
     run(test)
 
@@ -141,16 +141,16 @@ def test_a_group_with_members_on_the_other_side_alone_gets_each_message_once(pai
 def test_unsub_ends_the_interest_on_the_other_side(pair: Pair) -> None:
     async def test(stack: AsyncExitStack) -> None:
         clients = [await connect(stack, server.url) for server in pair]
-        for asking, serving in (clients, clients[::-1]):
+        for requester, serving in (clients, clients[::-1]):
             subscription = await serving.subscribe("short.lived")
             await both_cross(*clients)
             with pytest.raises(NoAnswer):
-                await asking.request("short.lived", b"", timeout=0.05)
+                await requester.request("short.lived", b"", timeout=0.05)
             await subscription.unsubscribe()
             async with asyncio.timeout(20):
                 while True:
                     try:
-                        await asking.request("short.lived", b"", timeout=0.05)
+                        await requester.request("short.lived", b"", timeout=0.05)
                     except NoRespondersError:
                         break
                     except NoAnswer:

@@ -119,11 +119,11 @@ def test_clients_and_leaf_nodes_share_the_port(tmp_path: Path) -> None:
 
             async def test(stack: AsyncExitStack) -> None:
                 by_websocket = await stack.enter_async_context(await headwater.connect(url))
-                asked = await by_websocket.subscribe("asked")
+                requests = await by_websocket.subscribe("asked")
                 await by_websocket.flush()
                 there = await connect(stack, leaf.url)
                 await both_cross(await connect(stack, hub.url), there)
                 await there.publish("asked", b"1")
-                assert (await asked.next_msg()).data == b"1"
+                assert (await requests.next_msg()).data == b"1"
 
             run(test)

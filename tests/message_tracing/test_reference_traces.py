@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.configured_servers import KINDS, Running, serve
 from support.raw_wire import RawLink, dial
-from support.traces import hear, hear_report, hpub, read_report
+from support.traces import hpub, read_report, receive, receive_report
 
 pytestmark = pytest.mark.interop
 
@@ -44,10 +44,10 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
-def link(server: Running, user: str, name: str, *said: bytes, echo: bool = True) -> RawLink:
+def link(server: Running, user: str, name: str, *sent: bytes, echo: bool = True) -> RawLink:
     made = dial(server.port, user=user, name=name, echo=echo, **{"pass": "p"})
-    for subscribe in said:
-        made.say(subscribe)
+    for subscribe in sent:
+        made.send(subscribe)
     made.settle()
     return made
 
@@ -68,14 +68,14 @@ def publisher(server: Running) -> Iterator[RawLink]:
 def test_a_report_names_who_got_the_message_and_who_did_not(
     server: Running, watcher: RawLink, publisher: RawLink
 ) -> None:
-    publisher.say(b"SUB core.> 1\r\n")
+    publisher.send(b"SUB core.> 1\r\n")
     with (
         link(server, "a", "c1", b"SUB core.* 2\r\nSUB core.* grp 3\r\n") as client,
         link(server, "d", "c2", b"SUB *.x 2\r\n"),
     ):
-        publisher.say(hpub("core.x", Nats_Trace_Dest="tr.1"))
-        report = hear_report(watcher)
-        assert [got.headers for got in hear(client, 2)] == [b"NATS/1.0\r\nNats-Trace-Dest: tr.1\r\n\r\n"] * 2
+        publisher.send(hpub("core.x", Nats_Trace_Dest="tr.1"))
+        report = receive_report(watcher)
+        assert [got.headers for got in receive(client, 2)] == [b"NATS/1.0\r\nNats-Trace-Dest: tr.1\r\n\r\n"] * 2
     assert (report.server, report.headers, report.size) == ("srv", {"Nats-Trace-Dest": ["tr.1"]}, 37)
     assert report.events[0] == INGRESS + "core.x"
     assert sorted(report.events[1:]) == [
@@ -89,34 +89,34 @@ def test_a_report_names_who_got_the_message_and_who_did_not(
 def test_what_is_only_traced_reaches_nobody(server: Running, watcher: RawLink, publisher: RawLink) -> None:
     with link(server, "a", "c1", b"SUB core.* 2\r\n") as client:
         for word in ("1", "true", "on", "ON"):
-            publisher.say(hpub("core.a", Nats_Trace_Dest="tr.1", Nats_Trace_Only=word))
-            assert hear_report(watcher).events == [INGRESS + "core.a", "eg client name=c1 sub=core.*"]
+            publisher.send(hpub("core.a", Nats_Trace_Dest="tr.1", Nats_Trace_Only=word))
+            assert receive_report(watcher).events == [INGRESS + "core.a", "eg client name=c1 sub=core.*"]
         assert client.settle() == b""
 
 
 def test_a_mapping_is_a_step_and_nobody_at_the_end_is_none(watcher: RawLink, publisher: RawLink) -> None:
-    publisher.say(hpub("map.x", Nats_Trace_Dest="tr.1"))
-    assert hear_report(watcher).events == [INGRESS + "map.x", "sm to=core.m"]
+    publisher.send(hpub("map.x", Nats_Trace_Dest="tr.1"))
+    assert receive_report(watcher).events == [INGRESS + "map.x", "sm to=core.m"]
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("sent", "text"),
     [
         (hpub("deny.y", Nats_Trace_Dest="tr.1"), 'Permissions Violation for Publish to "deny.y"'),
         (hpub("x", reply="_R_.x", Nats_Trace_Dest="tr.1"), 'Permissions Violation for Publish with Reply of "_R_.x"'),
     ],
 )
-def test_what_may_not_be_published_is_reported(watcher: RawLink, publisher: RawLink, said: bytes, text: str) -> None:
-    assert publisher.answer(said).said == b"-ERR '%b'\r\n" % text.encode()
-    assert hear_report(watcher).events[0].endswith(f" error={text}")
+def test_what_may_not_be_published_is_reported(watcher: RawLink, publisher: RawLink, sent: bytes, text: str) -> None:
+    assert publisher.answer(sent).output == b"-ERR '%b'\r\n" % text.encode()
+    assert receive_report(watcher).events[0].endswith(f" error={text}")
 
 
 def test_a_destination_that_the_sender_may_not_publish_to_drops_the_message(
     server: Running, publisher: RawLink
 ) -> None:
     with link(server, "a", "c1", b"SUB core.* 2\r\nSUB deny.* 3\r\n") as client:
-        said = publisher.answer(hpub("core.a", Nats_Trace_Dest="deny.x")).said
-        assert said == b"-ERR 'Permissions Violation for Publish to \"deny.x\"'\r\n"
+        sent = publisher.answer(hpub("core.a", Nats_Trace_Dest="deny.x")).output
+        assert sent == b"-ERR 'Permissions Violation for Publish to \"deny.x\"'\r\n"
         assert client.settle() == b""
 
 
@@ -125,9 +125,9 @@ def test_a_destination_that_is_no_subject_is_passed_over(server: Running, publis
         publisher.answer(hpub("core.a", Nats_Trace_Dest="bad.*", Nats_Trace_Only="1"))
         publisher.answer(hpub("core.b", Nats_Trace_Dest="bad.*"))
         publisher.answer(hpub("core.c", Nats_Trace_Dest="tr.1", Nats_Trace_Origin_Account="X"))
-        heard = hear(client, 2)
-        assert [got.subject for got in heard] == ["core.b", "core.c"]
-        assert heard[1].headers.endswith(b"X\r\nNats-Trace-Dest: trace disabled\r\n\r\n")
+        received = receive(client, 2)
+        assert [got.subject for got in received] == ["core.b", "core.c"]
+        assert received[1].headers.endswith(b"X\r\nNats-Trace-Dest: trace disabled\r\n\r\n")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_a_sampled_traceparent_is_reported_to_the_destination_of_the_account(
     watcher: RawLink, publisher: RawLink, name: str, value: str, is_traced: bool
 ) -> None:
     publisher.answer(hpub("none", b"", "", **{name: value}))
-    publisher.say(b"PUB tr.end 0\r\n\r\n")
-    heard = hear(watcher, 1 + is_traced)
-    assert [got.subject for got in heard][:is_traced] == ["tr.acc"] * is_traced
+    publisher.send(b"PUB tr.end 0\r\n\r\n")
+    received = receive(watcher, 1 + is_traced)
+    assert [got.subject for got in received][:is_traced] == ["tr.acc"] * is_traced
 
 
 def test_a_stream_import_is_a_step_and_ends_the_trace_unless_it_allows_it(
@@ -157,12 +157,12 @@ def test_a_stream_import_is_a_step_and_ends_the_trace_unless_it_allows_it(
 ) -> None:
     with link(server, "b", "cb", b"SUB open 3\r\nSUB shut q 4\r\n") as importer:
         for only in ONLY:
-            publisher.say(hpub("ex.open", Nats_Trace_Dest="tr.1", **only))
+            publisher.send(hpub("ex.open", Nats_Trace_Dest="tr.1", **only))
             steps = ["se acc=B to=open", "eg client name=cb acc=B sub=ex.open"]
-            assert hear_report(watcher).events == [INGRESS + "ex.open", *steps]
-            publisher.say(hpub("ex.shut", Nats_Trace_Dest="tr.1", **only))
-            assert hear_report(watcher).events == [INGRESS + "ex.shut", "se acc=B to=shut"]
-        assert [got.subject for got in hear(importer, 2)] == ["open", "shut"]
+            assert receive_report(watcher).events == [INGRESS + "ex.open", *steps]
+            publisher.send(hpub("ex.shut", Nats_Trace_Dest="tr.1", **only))
+            assert receive_report(watcher).events == [INGRESS + "ex.shut", "se acc=B to=shut"]
+        assert [got.subject for got in receive(importer, 2)] == ["open", "shut"]
         assert importer.settle() == b""
 
 
@@ -170,27 +170,27 @@ def test_a_service_import_is_a_step_and_ends_the_trace_unless_the_export_allows_
     server: Running, watcher: RawLink, publisher: RawLink
 ) -> None:
     with link(server, "b", "cb", b"SUB svc.> 3\r\n") as service:
-        publisher.say(hpub("svc", reply="tr.reply", Nats_Trace_Dest="tr.1"))
+        publisher.send(hpub("svc", reply="tr.reply", Nats_Trace_Dest="tr.1"))
         steps = ["si acc=B from=svc to=svc.open", "eg client name=cb acc=B sub=svc.>"]
-        assert hear_report(watcher).events == [INGRESS + "svc", *steps]
-        assert b"Nats-Trace-Dest: _R_." in hear(service, 1)[0].headers
-        publisher.say(hpub("svc.shut", Nats_Trace_Dest="tr.1"))
-        assert hear_report(watcher).events == [INGRESS + "svc.shut", "si acc=B from=svc.shut to=svc.shut"]
-        assert hear(service, 1)[0].headers.endswith(b"\r\nNats-Trace-Dest: trace disabled\r\n\r\n")
-        publisher.say(hpub("svc.shut", Nats_Trace_Dest="tr.1", Nats_Trace_Only="1"))
-        assert hear_report(watcher).events[1:] == ["si acc=B from=svc.shut to=svc.shut"]
+        assert receive_report(watcher).events == [INGRESS + "svc", *steps]
+        assert b"Nats-Trace-Dest: _R_." in receive(service, 1)[0].headers
+        publisher.send(hpub("svc.shut", Nats_Trace_Dest="tr.1"))
+        assert receive_report(watcher).events == [INGRESS + "svc.shut", "si acc=B from=svc.shut to=svc.shut"]
+        assert receive(service, 1)[0].headers.endswith(b"\r\nNats-Trace-Dest: trace disabled\r\n\r\n")
+        publisher.send(hpub("svc.shut", Nats_Trace_Dest="tr.1", Nats_Trace_Only="1"))
+        assert receive_report(watcher).events[1:] == ["si acc=B from=svc.shut to=svc.shut"]
         assert service.settle() == b""
 
 
 def test_a_stream_says_whether_it_stores_the_message(server: Running, watcher: RawLink, publisher: RawLink) -> None:
     document = json.dumps({"name": "S", "subjects": ["s.>"], "storage": "memory"}).encode()
     with link(server, "a", "js", b"SUB made 1\r\n") as client:
-        client.say(b"PUB $JS.API.STREAM.CREATE.S made %d\r\n%b\r\n" % (len(document), document))
-        assert b"error" not in hear(client, 1)[0].payload
+        client.send(b"PUB $JS.API.STREAM.CREATE.S made %d\r\n%b\r\n" % (len(document), document))
+        assert b"error" not in receive(client, 1)[0].payload
 
     def step(**headers: Any) -> str:
-        publisher.say(hpub("s.1", Nats_Trace_Dest="tr.1", **headers))
-        return hear_report(watcher).events[-1]
+        publisher.send(hpub("s.1", Nats_Trace_Dest="tr.1", **headers))
+        return receive_report(watcher).events[-1]
 
     assert step(Nats_Msg_Id="i", Nats_Trace_Only="1") == "js stream=S subject=s.1"
     assert step(Nats_Msg_Id="i") == "js stream=S subject=s.1"
@@ -202,13 +202,13 @@ def test_a_stream_says_whether_it_stores_the_message(server: Running, watcher: R
         assert step(Nats_Rollup="all", **only) == "js stream=S error=rollup not permitted"
     info, user = "$JS.API.STREAM.INFO.S", "$SYS.REQ.USER.INFO"
     for subject, account in ((info, info), (user, "$SYS.REQ.USER.A.INFO")):
-        publisher.say(hpub(subject, b"", reply="nobody", Nats_Trace_Dest="tr.1"))
-        assert hear_report(watcher).events[-1] == f"si acc=SYS from={subject} to={account}"
+        publisher.send(hpub(subject, b"", reply="nobody", Nats_Trace_Dest="tr.1"))
+        assert receive_report(watcher).events[-1] == f"si acc=SYS from={subject} to={account}"
     with link(server, "a", "js", b"SUB got 1\r\n") as client:
-        client.say(b'PUB $JS.API.STREAM.MSG.GET.S got 9\r\n{"seq":1}\r\n')
-        message = json.loads(hear(client, 1)[0].payload)["message"]
-        client.say(b"PUB $JS.API.STREAM.INFO.S got 0\r\n\r\n")
-        assert json.loads(hear(client, 1)[0].payload)["state"]["last_seq"] == 1
+        client.send(b'PUB $JS.API.STREAM.MSG.GET.S got 9\r\n{"seq":1}\r\n')
+        message = json.loads(receive(client, 1)[0].payload)["message"]
+        client.send(b"PUB $JS.API.STREAM.INFO.S got 0\r\n\r\n")
+        assert json.loads(receive(client, 1)[0].payload)["state"]["last_seq"] == 1
     assert message["hdrs"] == "TkFUUy8xLjANCk5hdHMtVHJhY2UtRGVzdDogdHJhY2UgZGlzYWJsZWQNCk5hdHMtTXNnLUlkOiBpDQoNCg=="
 
 
@@ -225,12 +225,12 @@ def test_a_refused_message_is_reported_with_its_reason_also_in_a_batch(
         ):
             config = {"name": stream, "subjects": [f"{stream}.>"], "storage": "memory", **settings}
             document = json.dumps(config).encode()
-            client.say(b"PUB $JS.API.STREAM.CREATE.%b made %d\r\n%b\r\n" % (stream.encode(), len(document), document))
-            assert b"error" not in hear(client, 1)[0].payload
+            client.send(b"PUB $JS.API.STREAM.CREATE.%b made %d\r\n%b\r\n" % (stream.encode(), len(document), document))
+            assert b"error" not in receive(client, 1)[0].payload
 
     def step(subject: str, body: bytes = b"x", reply: str = "nobody", **headers: Any) -> str:
-        publisher.say(hpub(subject, body, reply=reply, Nats_Trace_Dest="tr.1", **headers))
-        return hear_report(watcher).events[-1].partition(" ")[2].partition(" ")[2]
+        publisher.send(hpub(subject, body, reply=reply, Nats_Trace_Dest="tr.1", **headers))
+        return receive_report(watcher).events[-1].partition(" ")[2].partition(" ")[2]
 
     assert step("RA.1", b"x" * 300) == "error=maximum payload exceeded"
     assert [step("RD.1"), step("RD.1")] == ["subject=RD.1", "subject=RD.1 error=maximum messages exceeded"]
@@ -251,27 +251,29 @@ def test_a_message_of_a_batch_is_not_reported_before_the_batch_has_ended(tmp_pat
     document = json.dumps({"name": "A", "subjects": ["a.>"], "storage": "memory", "allow_atomic": True}).encode()
     with serve("headwater", tmp_path, CONFIG.replace("STORE", str(tmp_path / "js"))) as ours:
         with link(ours, "a", "w", b"SUB tr.> 1\r\n") as watcher, link(ours, "a", "p", b"SUB got 1\r\n") as client:
-            client.say(b"PUB $JS.API.STREAM.CREATE.A got %d\r\n%b\r\n" % (len(document), document))
-            hear(client, 1)
+            client.send(b"PUB $JS.API.STREAM.CREATE.A got %d\r\n%b\r\n" % (len(document), document))
+            receive(client, 1)
             for batch, numbers, last in (("good", "123", "subject=a.1"), ("bad", "124", "batch is incomplete (10176)")):
                 for number in numbers:
                     headers: dict[str, Any] = {"Nats_Batch_Id": batch, "Nats_Batch_Sequence": number}
                     headers |= {"Nats_Batch_Commit": "1"} if number == numbers[-1] else {}
                     assert watcher.settle() == b""
-                    client.say(hpub("a.1", reply="got", Nats_Trace_Dest="tr.1", **headers))
-                    hear(client, 1)
+                    client.send(hpub("a.1", reply="got", Nats_Trace_Dest="tr.1", **headers))
+                    receive(client, 1)
                 for _ in numbers:
-                    assert hear_report(watcher).events[-1].endswith(last)
+                    assert receive_report(watcher).events[-1].endswith(last)
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"), [("gzip", b"gzip"), ("snappy", b"snappy"), ("s2", b"snappy"), ("br", b"identity")]
+    ("accepted", "sent"), [("gzip", b"gzip"), ("snappy", b"snappy"), ("s2", b"snappy"), ("br", b"identity")]
 )
-def test_a_report_is_compressed_as_it_is_asked(watcher: RawLink, publisher: RawLink, asked: str, said: bytes) -> None:
-    publisher.say(hpub("none", Accept_Encoding=asked, Nats_Trace_Dest="tr.1"))
-    heard = hear(watcher, 1)[0]
-    assert heard.headers == b"NATS/1.0\r\nContent-Encoding: %b\r\n\r\n" % said
-    if said == b"snappy":
-        assert heard.payload.startswith(b"\xff\x06\x00\x00sNaPpY")
+def test_a_report_is_compressed_as_it_is_asked(
+    watcher: RawLink, publisher: RawLink, accepted: str, sent: bytes
+) -> None:
+    publisher.send(hpub("none", Accept_Encoding=accepted, Nats_Trace_Dest="tr.1"))
+    received = receive(watcher, 1)[0]
+    assert received.headers == b"NATS/1.0\r\nContent-Encoding: %b\r\n\r\n" % sent
+    if sent == b"snappy":
+        assert received.payload.startswith(b"\xff\x06\x00\x00sNaPpY")
     else:
-        assert read_report(heard.payload).events == [INGRESS + "none"]
+        assert read_report(received.payload).events == [INGRESS + "none"]

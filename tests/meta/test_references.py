@@ -1,6 +1,7 @@
 """What a comment or a docstring names is there: files, modules, tests, and what a class or a module is said to have.
 
-And it speaks of data with the field's words: data is not told, said or heard, and nobody asks for it.
+And both prose and names use the field's words: data is sent, received, published or requested; it is not told, said,
+heard or asked. A name of a test is a sentence, and free.
 """
 
 import ast
@@ -36,7 +37,18 @@ NOT_HERE = {
 }
 """Names of what is not part of the checkout, by the file that names it."""
 
-RIDDLES = re.compile(r"\b(told|heard|hears|whoever|somebody|nobody|asked for|who asks|spoken of|speaks of)\b")
+RIDDLES = re.compile(
+    r"\b(told|said|hear|heard|hears|whoever|whom|somebody|nobody|asked for|unasked|who asks|spoken of|speaks of|swims?)\b"
+)
+RIDDLE = (
+    "told untold tell tells telling said saying heard hear hears hearing swim swims asked asker asking news "
+    "who whom whose whoever nobody somebody"
+).split()
+NAME_PART = re.compile(
+    f"(?<![A-Za-z])(?:{'|'.join(RIDDLE)})(?![a-z])"
+    f"|(?:{'|'.join(RIDDLE).title()})(?![a-z])"
+    f"|(?<![A-Za-z])(?:{'|'.join(RIDDLE).upper()})(?![A-Za-z])"
+)
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 
 
@@ -194,6 +206,36 @@ def _lines() -> Counter[str]:
 
 def test_prose_has_no_riddles() -> None:
     assert _lines() == {}
+
+
+def test_names_are_no_riddles() -> None:
+    found = [
+        f"{name_of(path)}:{number} {name}"
+        for path in tracked(".py", ".pxd", ".pyi")
+        for number, name in _names_in(path)
+        if NAME_PART.search(name) and not name.startswith("test_")
+    ]
+    assert found == []
+
+
+def _names_in(path: Path) -> Iterator[tuple[int, str]]:
+    """The names on lines that may have a riddle. Only files with such code are read token by token."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    likely = {number for number, line in enumerate(lines, 1) if NAME_PART.search(line)}
+    if likely and path.suffix != ".pxd":
+        for node in _nodes(path) if path.suffix == ".py" else ():
+            for statement in getattr(node, "body", ()):
+                if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                    likely.difference_update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    likely = {number for number in likely if NAME_PART.search(QUOTED.sub("", lines[number - 1].partition("#")[0]))}
+    if likely and path.suffix == ".pxd":
+        yield from (
+            (number, name) for number in likely for name in re.findall(r"\w+", lines[number - 1].partition("#")[0])
+        )
+    elif likely:
+        for token in tokenize.generate_tokens(iter(lines).__next__):
+            if token.type == tokenize.NAME and token.start[0] in likely:
+                yield token.start[0], token.string
 
 
 def test_no_file_holds_the_marks_of_a_merge() -> None:

@@ -91,8 +91,8 @@ async def streams(client: Client) -> None:
     await jetstream.create_stream(StreamConfig(name="M", mirror="ORDERS"))  # type: ignore[arg-type]
     await jetstream.create_stream(StreamConfig(name="S", sources=[StreamSource(name="ORDERS", opt_start_seq=7)]))
     StreamSource(name="ORDERS", start_seq=7)  # type: ignore[call-arg]
-    told = (await jetstream.stream_info("M")).mirror
-    print(told.lag if told else 0)
+    reported = (await jetstream.stream_info("M")).mirror
+    print(reported.lag if reported else 0)
     member = jetstream.pull_consumer("ORDERS", "d", group="A")
     print(len(await member.fetch(10, min_pending=100, min_ack_pending=10, priority=1)))
     await member.fetch(10, min_pendin=100)  # type: ignore[call-arg]

@@ -47,8 +47,8 @@ def test_plain_block_splits_into_what_the_scan_reads(block: bytes) -> None:
 def test_search_finds_the_first_of_the_lines_and_nothing_across_them(block: bytes, name: str) -> None:
     if is_plain(block):
         pairs = split_plain(block)
-        for asked in {name, *(name for name, _ in pairs)}:
-            assert find_plain(block, asked) == next((value for name, value in pairs if name == asked), None)
+        for sought in {name, *(name for name, _ in pairs)}:
+            assert find_plain(block, sought) == next((value for name, value in pairs if name == sought), None)
 
 
 @pytest.mark.parametrize("cut", range(1, 30))

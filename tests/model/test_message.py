@@ -39,10 +39,10 @@ def test_a_malformed_block_raises_on_access_each_time_and_nothing_else_does(bloc
 
 class Recorder:
     def __init__(self) -> None:
-        self.said: list[tuple[str, bytes, object]] = []
+        self.sent: list[tuple[str, bytes, object]] = []
 
     def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> object:
-        self.said.append((reply, data, headers))
+        self.sent.append((reply, data, headers))
         return "sent"
 
 
@@ -50,7 +50,7 @@ def test_respond_goes_to_the_reply_subject_through_where_it_came_from() -> None:
     channel = Recorder()
     message = Message("a", b"", "r.1", b"", channel)
     assert message.respond(b"answer", headers={"K": "1"}) == "sent"
-    assert channel.said == [("r.1", b"answer", {"K": "1"})]
+    assert channel.sent == [("r.1", b"answer", {"K": "1"})]
 
 
 def test_respond_needs_a_reply_subject_and_a_connection() -> None:

@@ -25,12 +25,12 @@ ANN = UserOptions(
 
 def misbehave(port: int) -> None:
     with RawLink(port) as link:
-        link.say(connect_op(user="mallory", **{"pass": "wrong-guess", "auth_token": "wrong-guess"}))
-        assert b"Authorization Violation" in link.hear_end()
+        link.send(connect_op(user="mallory", **{"pass": "wrong-guess", "auth_token": "wrong-guess"}))
+        assert b"Authorization Violation" in link.receive_end()
     with RawLink(port) as link:
-        link.say(connect_op(user="ann", **{"pass": PASSWORD}))
+        link.send(connect_op(user="ann", **{"pass": PASSWORD}))
         answer = link.answer(b"PUB no.way 0\r\n\r\nSUB ok.no 1\r\nPUB ok.x $JS.ACK.a 0\r\n\r\n")
-        assert answer.said.count(b"Permissions Violation") == 3
+        assert answer.output.count(b"Permissions Violation") == 3
 
 
 def test_refusals_are_listed_counted_and_logged_with_who_and_what_and_without_secrets(
@@ -41,8 +41,8 @@ def test_refusals_are_listed_counted_and_logged_with_who_and_what_and_without_se
         async with monitored(authorization=options) as server:
             await asyncio.to_thread(misbehave, server.broker.port)
             page = (await server.ask("/eventz")).document
-            told = [(event["kind"], event["user"], event.get("subject")) for event in page["events"]]
-            assert told == [
+            reported = [(event["kind"], event["user"], event.get("subject")) for event in page["events"]]
+            assert reported == [
                 ("publish_refused", "ann", "ok.x"),
                 ("subscription_refused", "ann", "ok.no"),
                 ("publish_refused", "ann", "no.way"),

@@ -34,9 +34,9 @@ def test_requests_follow_each_other_on_one_connection() -> None:
     async def main() -> None:
         async with monitored() as server:
             one = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-            said = await exchange(server, one * 3 + one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-            assert said.count(b"HTTP/1.1 200 OK\r\n") == 4
-            assert said.count(b'{"status":"ok"}') == 4
+            output = await exchange(server, one * 3 + one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            assert output.count(b"HTTP/1.1 200 OK\r\n") == 4
+            assert output.count(b'{"status":"ok"}') == 4
 
     asyncio.run(main())
 
@@ -46,8 +46,8 @@ def test_head_has_no_body_and_http_1_0_closes() -> None:
         async with monitored() as server:
             answer = await server.ask("/healthz", "HEAD")
             assert (answer.status, answer.body) == (200, b"")
-            said = await exchange(server, b"GET /healthz HTTP/1.0\r\n\r\n")
-            assert said.endswith(b'\r\n\r\n{"status":"ok"}')
+            output = await exchange(server, b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert output.endswith(b'\r\n\r\n{"status":"ok"}')
 
     asyncio.run(main())
 
@@ -69,8 +69,8 @@ def test_head_has_no_body_and_http_1_0_closes() -> None:
 def test_what_is_no_request_of_ours_is_refused_and_the_next_is_served(sent: bytes, status: bytes) -> None:
     async def main() -> None:
         async with monitored() as server:
-            said = await exchange(server, sent)
-            assert said.startswith(b"HTTP/1.1 " + status) or (len(sent) > 100_000 and said == b"")
+            output = await exchange(server, sent)
+            assert output.startswith(b"HTTP/1.1 " + status) or (len(sent) > 100_000 and output == b"")
             assert (await server.ask("/healthz")).status == 200
 
     asyncio.run(main())
@@ -110,8 +110,8 @@ def test_a_request_of_http_1_0_is_answered_as_such() -> None:
     async def main() -> None:
         async with monitored() as server:
             for page, status in ((b"/healthz", b"200 OK"), (b"/nothing", b"404 Not Found")):
-                said = await exchange(server, b"GET " + page + b" HTTP/1.0\r\n\r\n")
-                assert said.startswith(b"HTTP/1.0 " + status + b"\r\n")
+                output = await exchange(server, b"GET " + page + b" HTTP/1.0\r\n\r\n")
+                assert output.startswith(b"HTTP/1.0 " + status + b"\r\n")
 
     asyncio.run(main())
 
@@ -123,8 +123,8 @@ def test_a_request_of_http_1_0_is_answered_as_such() -> None:
 def test_a_long_query_and_a_large_header_are_taken(request_of: bytes) -> None:
     async def main() -> None:
         async with monitored() as server:
-            said = await exchange(server, request_of + b"Host: x\r\nConnection: close\r\n\r\n")
-            assert said.startswith(b"HTTP/1.1 200 OK")
+            output = await exchange(server, request_of + b"Host: x\r\nConnection: close\r\n\r\n")
+            assert output.startswith(b"HTTP/1.1 200 OK")
 
     asyncio.run(main())
 

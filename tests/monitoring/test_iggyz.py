@@ -23,7 +23,7 @@ def test_topics_are_shown_with_what_their_groups_have_not_read_yet(tmp_path: Pat
     async def main() -> None:
         async with monitored(jetstream=True, store_dir=tmp_path, iggy=IggyOptions(tcp=("127.0.0.1", 0))) as server:
             link = await asyncio.to_thread(work, server.broker.port)
-            link.say(b"PUB s.y 5\r\nhello\r\n" * 9)
+            link.send(b"PUB s.y 5\r\nhello\r\n" * 9)
             await asyncio.to_thread(link.settle)
             (topic,) = (await server.ask("/iggyz")).document["topics"]
             assert (topic["stream"], topic["name"], topic["origin"]) == ("nats", "S", "nats")

@@ -64,7 +64,7 @@ class Stage:
         page = await context.new_page()
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if "ERR_CONNECTION" not in said.text else None)
+        page.on("console", lambda line: complaints.append(line.text) if "ERR_CONNECTION" not in line.text else None)
         for name, document in routed.items():
             await page.route(f"**/{name}?**", partial(answer, json.dumps(document)))
         try:
@@ -139,7 +139,7 @@ def test_with_traffic_a_person_sees_rates_streams_consumers_clients_and_iggy(sta
         async with monitored(**options, base_path="/b") as server, silent_client(server.broker.iggy.tcp_port):
             sample(server)
             link = await asyncio.to_thread(work, server.broker.port)
-            link.say(b"PUB s.y 5\r\nhello\r\n" * 500)
+            link.send(b"PUB s.y 5\r\nhello\r\n" * 500)
             await asyncio.to_thread(link.settle)
             await asyncio.sleep(0.01)  # two samples are never of one millisecond
             sample(server)
@@ -312,9 +312,9 @@ def test_an_open_page_costs_less_than_a_hundredth_of_a_core(
             await context.close()
         for _, writer in links:
             writer.close()
-        said = f"{clients} clients, {streams} streams: {alone:.2f} % without a page, more with one: {costs}"
-        (Path(os.environ["HEADWATER_LIVE_PAGE_LOAD"]) / f"{clients}.txt").write_text(said)
-        assert max(costs.values()) < 1, said
+        line = f"{clients} clients, {streams} streams: {alone:.2f} % without a page, more with one: {costs}"
+        (Path(os.environ["HEADWATER_LIVE_PAGE_LOAD"]) / f"{clients}.txt").write_text(line)
+        assert max(costs.values()) < 1, line
 
     settings = f'http: "127.0.0.1:-1"\njetstream {{ store_dir: "{tmp_path}/js" }}\nping_interval: "10m"\n'
     (tmp_path / "x.conf").write_text(settings)

@@ -27,10 +27,10 @@ def with_clients(check: Callable[[Monitored, list[RawLink]], Awaitable[None]]) -
             links = [await server.dial(name=f"c{number}", lang="x", version="1") for number in range(3)]
 
             def talk() -> None:
-                links[1].say(b"SUB a.* 1\r\n")
-                links[2].say(b"SUB b q 1\r\nSUB c 2\r\nUNSUB 2 7\r\n")
+                links[1].send(b"SUB a.* 1\r\n")
+                links[2].send(b"SUB b q 1\r\nSUB c 2\r\nUNSUB 2 7\r\n")
                 links[1].settle(), links[2].settle()
-                links[0].say(b"PUB a.x 5\r\nhello\r\n" * 3)
+                links[0].send(b"PUB a.x 5\r\nhello\r\n" * 3)
                 links[0].settle()
                 links[1].settle()
 
@@ -147,7 +147,7 @@ def test_clients_that_left_are_remembered_and_still_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("sent", "reason"),
     [
         (b"FROB\r\n", "Protocol Violation"),
         (b"PUB a 99999999\r\n", "Maximum Message Payload Exceeded"),
@@ -157,10 +157,10 @@ def test_clients_that_left_are_remembered_and_still_counted() -> None:
         (b"PUB\r\n", "Protocol Violation"),
     ],
 )
-def test_it_is_known_why_a_client_left(said: bytes, reason: str) -> None:
+def test_it_is_known_why_a_client_left(sent: bytes, reason: str) -> None:
     async def check(server: Monitored, links: list[RawLink]) -> None:
-        await asyncio.to_thread(links[2].say, said)
-        await asyncio.to_thread(links[2].hear_end)
+        await asyncio.to_thread(links[2].send, sent)
+        await asyncio.to_thread(links[2].receive_end)
         links[2].close()
         while not (found := (await server.ask("/connz?state=closed&sort=reason&subs=1")).document["connections"]):
             pass
@@ -284,10 +284,10 @@ def test_jsz_and_healthz_know_the_streams(tmp_path: Path) -> None:
 
 def store(link: RawLink, payload: bytes) -> None:
     """Publish to s.x and wait for the acknowledgement: the next message is in a batch of its own, however slow the disk."""
-    link.say(b"SUB stored 77\r\nUNSUB 77 1\r\nPUB s.x stored %d\r\n%b\r\n" % (len(payload), payload))
-    while not link.hear_line().startswith(b"MSG stored 77 "):
+    link.send(b"SUB stored 77\r\nUNSUB 77 1\r\nPUB s.x stored %d\r\n%b\r\n" % (len(payload), payload))
+    while not link.receive_line().startswith(b"MSG stored 77 "):
         pass
-    link.hear_line()
+    link.receive_line()
     link.settle()
 
 

@@ -84,20 +84,20 @@ MASKED = re.compile(rb'"(?:N[A-Z2-7]{55}|20\d\d-[^"]*)"')
 def exchange(port: int, sent: bytes) -> bytes:
     """What is answered to this, and to the probe behind it."""
     with socket.create_connection(("127.0.0.1", port), SILENCE) as link:
-        said = b""
+        output = b""
         try:
             link.sendall(sent + PROBE)
             while piece := link.recv(1 << 16):
-                said += piece
+                output += piece
         except ConnectionError:
             pass  # closed while some of it was unread
-        return said
+        return output
 
 
-def shape(said: bytes) -> list[tuple[object, ...]]:
+def shape(output: bytes) -> list[tuple[object, ...]]:
     """Each answer: what is compared of it."""
     found: list[tuple[object, ...]] = []
-    for answer in re.split(rb"(?=HTTP/1\.[01] \d\d\d )", said)[1:]:
+    for answer in re.split(rb"(?=HTTP/1\.[01] \d\d\d )", output)[1:]:
         head, _, body = answer.partition(b"\r\n\r\n")
         status, *lines = head.split(b"\r\n")
         headers = dict(

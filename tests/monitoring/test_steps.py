@@ -48,16 +48,16 @@ def test_a_step_may_wait_for_a_future() -> None:
 
         loop = asyncio.get_running_loop()
         futures = [loop.create_future() for _ in range(2)]
-        heard: list[int] = []
-        drive(waiting(futures[0]), heard.append)
+        received: list[int] = []
+        drive(waiting(futures[0]), received.append)
         task = asyncio.ensure_future(in_turns(waiting(futures[1])))
         for _ in range(3):
             await asyncio.sleep(0)
-        assert heard == [] and not task.done()
+        assert received == [] and not task.done()
         for number, future in enumerate(futures):
             future.set_result(number)
         assert await task == 1
-        assert heard == [0]
+        assert received == [0]
 
     asyncio.run(main())
 
@@ -82,14 +82,14 @@ def test_steps_have_turns_of_the_loop_between_them() -> None:
         assert len(turns) >= 20
         assert begun(counting(0)) == 0
         assert await begun(counting(2)) == 2
-        heard: list[int] = []
-        drive(counting(0), heard.append)
-        assert heard == [0]  # at once
-        drive(counting(3), heard.append)
-        assert heard == [0]
+        received: list[int] = []
+        drive(counting(0), received.append)
+        assert received == [0]  # at once
+        drive(counting(3), received.append)
+        assert received == [0]
         for _ in range(4):
             await asyncio.sleep(0)
-        assert heard == [0, 3]
+        assert received == [0, 3]
 
     asyncio.run(main())
 
@@ -119,7 +119,7 @@ def test_a_page_about_many_clients_takes_many_turns_of_the_loop(page: str) -> No
         async with monitored(accounts=(system,)) as server:
             links = [await server.dial() for _ in range(CLIENTS)]
             for link in links:
-                link.say(b"".join(b"SUB s.%d %d\r\n" % (n, n) for n in range(20)))
+                link.send(b"".join(b"SUB s.%d %d\r\n" % (n, n) for n in range(20)))
             await asyncio.to_thread(lambda: [link.settle() for link in links])
             turns = 0
             done = False
@@ -153,12 +153,12 @@ def _split(page: str) -> tuple[str, dict[str, str]]:
 async def _ask(port: int, subject: str) -> bytes:
     def ask() -> bytes:
         with RawLink(port) as link:
-            link.say(b'CONNECT {"verbose":false,"user":"s","pass":"p"}\r\nSUB r 1\r\n')
+            link.send(b'CONNECT {"verbose":false,"user":"s","pass":"p"}\r\nSUB r 1\r\n')
             body = b'{"limit":100000,"subscriptions":true}'
-            link.say(b"PUB %b r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
-            head = link.hear_until(b"\r\n")
+            link.send(b"PUB %b r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+            head = link.receive_until(b"\r\n")
             while not head.startswith(b"MSG"):
-                head = link.hear_until(b"\r\n")
-            return link.hear(int(head.split()[-1]))
+                head = link.receive_until(b"\r\n")
+            return link.receive(int(head.split()[-1]))
 
     return await asyncio.to_thread(ask)

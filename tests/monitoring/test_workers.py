@@ -50,7 +50,7 @@ def test_the_figures_are_those_of_the_broker_and_are_shown_by_page_history_and_m
     async def main() -> None:
         async with monitored() as server:
             link = await server.dial()
-            link.say(b"PUB a 5\r\nhello\r\n")
+            link.send(b"PUB a 5\r\nhello\r\n")
             await asyncio.to_thread(link.settle)
             board = Board(1)
             server.monitoring.view.workers = board

@@ -34,7 +34,7 @@ class Echo:
         self._made = made
         self.reads = 0
         self.ended = asyncio.get_running_loop().create_future()
-        self.heard = asyncio.Event()
+        self.received = asyncio.Event()
 
     def attach(self, link: Link) -> None:
         self.link = link
@@ -45,7 +45,7 @@ class Echo:
         self.reads += 1
         self.link.output.append(bytes(buffer[:filled]))
         self.link.flush_soon()
-        self.heard.set()
+        self.received.set()
         return filled
 
     def lost(self, error: Exception | None) -> None:
@@ -108,7 +108,7 @@ def test_the_end_and_a_reset_of_the_peer_end_the_link_once() -> None:
         for linger in (struct.pack("ii", 0, 0), struct.pack("ii", 1, 0)):  # FIN, RST
             owner, peer, server = await conversation()
             await asyncio.get_running_loop().sock_sendall(peer, b"hello")
-            await owner.heard.wait()
+            await owner.received.wait()
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             peer.close()
             await owner.ended
@@ -144,7 +144,9 @@ def test_reset_of_one_peer_is_handled_before_earlier_input_of_others() -> None:
             dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             dying.close()
             ended, _ = await asyncio.wait({first.ended, second.ended}, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait({asyncio.ensure_future(first.heard.wait()), asyncio.ensure_future(second.heard.wait())})
+            await asyncio.wait(
+                {asyncio.ensure_future(first.received.wait()), asyncio.ensure_future(second.received.wait())}
+            )
             assert len(ended) == 1
         assert Chronicler.calls[:3] == ["last words", "lost", "said earlier"]
         await asyncio.wait({first.ended, second.ended})
@@ -159,16 +161,16 @@ def test_a_link_that_does_not_want_to_read_is_not_read() -> None:
         owner, peer, server = await conversation()
         with peer:
             await loop.sock_sendall(peer, b"1")
-            await owner.heard.wait()
+            await owner.received.wait()
             owner.link.pause_reading()
             reads = owner.reads
             await loop.sock_sendall(peer, b"2")
             for _ in range(10):
                 await asyncio.sleep(0)
             assert owner.reads == reads
-            owner.heard.clear()
+            owner.received.clear()
             owner.link.resume_reading()
-            await owner.heard.wait()
+            await owner.received.wait()
         await owner.ended
         server.close()
 
@@ -189,7 +191,7 @@ def test_timers_tasks_and_other_threads_have_their_turn_while_links_are_busy() -
 
         with peer:
             flooding = asyncio.create_task(asyncio.to_thread(flood))
-            await owner.heard.wait()
+            await owner.received.wait()
             await asyncio.sleep(0.01)
             assert await asyncio.to_thread(lambda: 7) == 7
             rung = asyncio.Event()
@@ -247,7 +249,7 @@ def test_callbacks_after_the_reads_run_when_all_ready_links_have_been_read() -> 
             first.sendall(b"x")  # both have arrived before the loop polls again
             second.sendall(b"x")
             for owner in owners:
-                await owner.heard.wait()
+                await owner.received.wait()
             await asyncio.sleep(0)
             assert Gatherer.calls == ["read", "read", "after", "after"]
         for owner in owners:
@@ -304,7 +306,7 @@ def test_a_failed_callback_after_the_reads_is_reported_and_the_next_is_called() 
         owner, peer, server = await conversation()  # links are read meanwhile
         with peer:
             peer.sendall(b"x")
-            await owner.heard.wait()
+            await owner.received.wait()
         assert called == [2]
         assert [type(error) for error in reported] == [ZeroDivisionError]
         await owner.ended

@@ -77,10 +77,10 @@ def test_one_connection_serves_requests_that_follow_each_other() -> None:
 def test_requests_that_run_at_once_have_a_connection_each() -> None:
     async def work(peer: Peer, http: HttpConnections) -> None:
         peer.may_answer.clear()
-        asked = [asyncio.create_task(http.ask("POST", "/", {})) for _ in range(3)]
+        pending = [asyncio.create_task(http.ask("POST", "/", {})) for _ in range(3)]
         await peer.three_came.wait()
         peer.may_answer.set()
-        assert await asyncio.gather(*asked) == [Answer(200, b"ok")] * 3
+        assert await asyncio.gather(*pending) == [Answer(200, b"ok")] * 3
         assert peer.connections == 3
 
     with_peer(work)
@@ -115,10 +115,10 @@ def test_no_answer_in_time_and_no_server_are_errors() -> None:
 
     with_peer(work, seconds=0.2)
 
-    async def nobody() -> None:
+    async def no_server() -> None:
         async with await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
         with pytest.raises(TransportError, match="cannot connect"):
             await HttpConnections("127.0.0.1", port, 30, None, "").ask("GET", "/", {})
 
-    asyncio.run(nobody())
+    asyncio.run(no_server())

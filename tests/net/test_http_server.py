@@ -34,18 +34,18 @@ def with_server(limits: Limits, work: Callable[[HttpServer], Awaitable[None]], *
     asyncio.run(main())
 
 
-async def talk(server: HttpServer, said: bytes, source: str = "127.0.0.1") -> bytes:
+async def talk(server: HttpServer, sent: bytes, source: str = "127.0.0.1") -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", server.listener.port, local_addr=(source, 0))
-    writer.write(said)
-    heard = await reader.read()
+    writer.write(sent)
+    received = await reader.read()
     writer.close()
-    return heard
+    return received
 
 
 def test_connections_from_one_address_are_bounded_and_those_of_others_are_not() -> None:
     async def work(server: HttpServer) -> None:
-        told: list[str] = []
-        server.listener.places.on_turned_away = lambda address, reason: told.append(reason)
+        reported: list[str] = []
+        server.listener.places.on_turned_away = lambda address, reason: reported.append(reason)
         port = server.listener.port
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         for reader, writer in held:
@@ -55,7 +55,7 @@ def test_connections_from_one_address_are_bounded_and_those_of_others_are_not() 
         assert b"hello" in await talk(
             server, REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), "127.0.0.2"
         )
-        assert told == ["there are 2 from this address"]
+        assert reported == ["there are 2 from this address"]
         for _, writer in held:
             writer.close()
 
@@ -65,10 +65,10 @@ def test_connections_from_one_address_are_bounded_and_those_of_others_are_not() 
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HT"])
-def test_a_request_with_an_incomplete_head_times_out(said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"", b"GET / HT"])
+def test_a_request_with_an_incomplete_head_times_out(sent: bytes) -> None:
     async def work(server: HttpServer) -> None:
-        assert await talk(server, said) == TOO_LATE
+        assert await talk(server, sent) == TOO_LATE
 
     with_server(Limits(login_seconds=0.2), work)
 

@@ -309,16 +309,16 @@ def test_a_link_that_waited_for_room_leaves_no_descriptor_behind() -> None:
 def test_pending_output_is_written_before_a_link_closes() -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
         server_link.pause_reading()
-        said = bytes(range(256)) * (1 << 15)
-        link.output.append(said)
+        payload = bytes(range(256)) * (1 << 15)
+        link.output.append(payload)
         link.flush()
         assert link.pending
         link.close()
         server_link.resume_reading()
-        while len(server.received) < len(said):
+        while len(server.received) < len(payload):
             server.got.clear()
             await server.got.wait()
-        assert server.received == said
+        assert server.received == payload
 
     run(conversation)
 

@@ -36,7 +36,7 @@ class Greeter:
         pass
 
 
-def hear(host: str, port: int) -> bytes:
+def receive(host: str, port: int) -> bytes:
     with socket.create_connection((host, port), 5.0) as link:
         return link.recv(100)
 
@@ -62,15 +62,15 @@ def test_a_listener_that_is_bound_and_not_open_accepts_no_connections() -> None:
     async def test() -> None:
         listener = bind("127.0.0.1", 0, Greeter)
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.to_thread(hear, "127.0.0.1", listener.port)
+            await asyncio.to_thread(receive, "127.0.0.1", listener.port)
         with pytest.raises(EnvironmentProblem, match=str(listener.port)):
             bind("127.0.0.1", listener.port, Greeter).open()
         listener.open()
-        assert await asyncio.to_thread(hear, "127.0.0.1", listener.port) == b"hello"
+        assert await asyncio.to_thread(receive, "127.0.0.1", listener.port) == b"hello"
         listener.close()
         await listener.wait_closed()
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.to_thread(hear, "127.0.0.1", listener.port)
+            await asyncio.to_thread(receive, "127.0.0.1", listener.port)
 
     run(test)
 
@@ -88,7 +88,7 @@ def test_accepted_connections_send_a_small_write_at_once() -> None:
     async def test() -> None:
         listener = bind("127.0.0.1", 0, Greeter, Observed)
         listener.open()
-        assert await asyncio.to_thread(hear, "127.0.0.1", listener.port) == b"hello"
+        assert await asyncio.to_thread(receive, "127.0.0.1", listener.port) == b"hello"
         listener.close()
         await listener.wait_closed()
         assert options == [1]
@@ -107,7 +107,7 @@ def test_every_address_is_those_of_both_families_and_peers_are_shown_as_they_cam
         listener = bind(host, 0, iter(owners).__next__)
         listener.open()
         for address in ("127.0.0.1", "::1"):
-            assert await asyncio.to_thread(hear, address, listener.port) == b"hello"
+            assert await asyncio.to_thread(receive, address, listener.port) == b"hello"
         assert [owner.peer for owner in owners] == ["127.0.0.1", "::1"]
         listener.close()
 
@@ -119,9 +119,9 @@ def test_an_address_of_one_family_is_taken_alone() -> None:
     async def test() -> None:
         listener = bind("::1", 0, Greeter)
         listener.open()
-        assert await asyncio.to_thread(hear, "::1", listener.port) == b"hello"
+        assert await asyncio.to_thread(receive, "::1", listener.port) == b"hello"
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.to_thread(hear, "127.0.0.1", listener.port)
+            await asyncio.to_thread(receive, "127.0.0.1", listener.port)
         listener.close()
 
     run(test)
@@ -155,7 +155,7 @@ def test_out_of_descriptors_it_pauses_logs_once_and_resumes(
         exhausted = Exhausted(listener.sockets[0], 3)
         listener.sockets[0] = cast(socket.socket, exhausted)
         listener.open()
-        assert await asyncio.to_thread(hear, "127.0.0.1", listener.port) == b"hello"
+        assert await asyncio.to_thread(receive, "127.0.0.1", listener.port) == b"hello"
         assert listener.refused == 3
         listener.close()
 
@@ -204,8 +204,8 @@ def test_a_link_that_cannot_be_made_ends_its_connection_only(caplog: pytest.LogC
 
         listener = Listener(listening.bound_sockets("127.0.0.1", 0), make)
         listener.open()
-        assert await asyncio.to_thread(hear, "127.0.0.1", listener.port) == b"hello"
-        assert await asyncio.to_thread(hear, "127.0.0.1", listener.port) == b""
+        assert await asyncio.to_thread(receive, "127.0.0.1", listener.port) == b"hello"
+        assert await asyncio.to_thread(receive, "127.0.0.1", listener.port) == b""
         listener.close()
 
     run(test)
@@ -221,10 +221,10 @@ def test_connections_above_the_limits_get_a_farewell_and_places_become_free_agai
         listener.open()
         port = listener.port
         held: list[socket.socket] = []
-        for source, heard in (("127.0.0.1", b"hello"), ("127.0.0.1", b"hello"), ("127.0.0.1", b"full"),
+        for source, received in (("127.0.0.1", b"hello"), ("127.0.0.1", b"hello"), ("127.0.0.1", b"full"),
                               ("127.0.0.2", b"hello"), ("127.0.0.3", b"full")):  # fmt: skip
             link = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port), 5.0, (source, 0))
-            assert await asyncio.to_thread(link.recv, 100) == heard
+            assert await asyncio.to_thread(link.recv, 100) == received
             held.append(link)
         assert (listener.places.connections, listener.places.turned_away) == (3, 2)
         assert listener.places.by_host == {"127.0.0.1": 2, "127.0.0.2": 1}
@@ -234,7 +234,7 @@ def test_connections_above_the_limits_get_a_farewell_and_places_become_free_agai
             if listener.places.connections:
                 await asyncio.sleep(0.001)
         assert listener.places.by_host == {}
-        assert await asyncio.to_thread(hear, "127.0.0.1", port) == b"hello"
+        assert await asyncio.to_thread(receive, "127.0.0.1", port) == b"hello"
         listener.close()
 
     run(test)

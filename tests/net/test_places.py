@@ -28,14 +28,14 @@ def test_without_limits_there_is_always_room() -> None:
 
 
 def test_each_refused_connection_is_counted_and_reported_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    now, heard = [0.0], []
+    now, received = [0.0], []
     places = Places(Limits(connections=1), lambda: now[0])
-    places.on_turned_away = lambda address, reason: heard.append((address, reason))
+    places.on_turned_away = lambda address, reason: received.append((address, reason))
     for _ in range(3):
         places.note_refusal(4222, "a", "there are 1")
     now[0] = SECONDS_BETWEEN_LINES
     places.note_refusal(4222, "b", "there are 1")
-    assert places.turned_away == len(heard) == 4
+    assert places.turned_away == len(received) == 4
     lines = [record.getMessage() for record in caplog.records]
     assert [line.split("times=")[1] for line in lines] == ["1", "3"]
     assert "port=4222 address=b" in lines[1]

@@ -56,15 +56,15 @@ def test_connections_from_one_address_are_bounded_before_they_have_cost_a_handsh
     async def main() -> None:
         limits = Limits(per_address=1)
         listener = await quic.listen("127.0.0.1", 0, Echo, limits=limits)
-        told: list[str] = []
-        listener.places.on_turned_away = lambda address, reason: told.append(f"{address}: {reason}")
+        reported: list[str] = []
+        listener.places.on_turned_away = lambda address, reason: reported.append(f"{address}: {reason}")
         trusting = QuicConfiguration(is_client=True, verify_mode=0)
         async with asyncio.timeout(30):
             async with connect("127.0.0.1", listener.port, configuration=trusting):
                 with pytest.raises(ConnectionError):
                     async with connect("127.0.0.1", listener.port, configuration=trusting):
                         pass
-            assert told == ["127.0.0.1: there are 1 from this address"]
+            assert reported == ["127.0.0.1: there are 1 from this address"]
             for _ in range(5000):  # the first one gets a farewell
                 if listener.places.connections:
                     await asyncio.sleep(0.001)

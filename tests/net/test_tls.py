@@ -22,7 +22,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 class Owner:
-    """Stores its input; `heard(size)` waits for that many bytes. A server sends a greeting."""
+    """Stores its input; `receive_all(size)` waits for that many bytes. A server sends a greeting."""
 
     def __init__(self, greeting: bytes = b"") -> None:
         self.greeting = greeting
@@ -35,9 +35,9 @@ class Owner:
     def attach(self, link: Link) -> None:
         self.link = link
         if self.greeting:
-            self.say(self.greeting)
+            self.send(self.greeting)
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         assert self.link is not None
         self.link.output.append(data)
         self.link.flush_soon()
@@ -52,7 +52,7 @@ class Owner:
         self.ended.set()
         self.changed.set()
 
-    async def heard(self, size: int) -> bytes:
+    async def receive_all(self, size: int) -> bytes:
         while len(self.received) < size and not self.ended.is_set():
             self.changed.clear()
             await self.changed.wait()
@@ -95,13 +95,13 @@ def test_after_the_greeting_both_sides_speak_tls(certificates: Certificates) -> 
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
-        assert await client.heard(len(GREETING)) == GREETING
+        assert await client.receive_all(len(GREETING)) == GREETING
         layer = await upgrade(link, client_context(certificates.ca), "localhost")
         assert layer.version == "TLSv1.3"
-        client.say(payload)
-        assert await server.heard(len(payload)) == payload
-        server.say(payload[::-1])
-        assert await client.heard(len(GREETING) + len(payload)) == GREETING + payload[::-1]
+        client.send(payload)
+        assert await server.receive_all(len(payload)) == payload
+        server.send(payload[::-1])
+        assert await client.receive_all(len(GREETING) + len(payload)) == GREETING + payload[::-1]
         link.close()
         await server.ended.wait()
 
@@ -114,11 +114,11 @@ def test_a_server_that_requires_certificates_accepts_only_trusted_ones(certifica
     async def right(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
-        await client.heard(len(GREETING))
+        await client.receive_all(len(GREETING))
         context = client_context(certificates.ca, certificates.client_cert, certificates.client_key)
         await upgrade(link, context, "127.0.0.1")
-        client.say(b"hello")
-        assert await server.heard(5) == b"hello"
+        client.send(b"hello")
+        assert await server.receive_all(5) == b"hello"
         assert server.link is not None
         layer = server.link.layer
         assert isinstance(layer, TlsLayer)
@@ -135,10 +135,10 @@ def test_a_server_that_requires_certificates_accepts_only_trusted_ones(certifica
         ):
             client = Owner()
             link = await dial("127.0.0.1", port, client, 5.0)
-            await client.heard(len(GREETING))
+            await client.receive_all(len(GREETING))
             # With TLS 1.3 the client's handshake is done before the server has checked its certificate.
             await upgrade(link, context, "127.0.0.1")
-            client.say(b"hello")
+            client.send(b"hello")
             await client.ended.wait()
             assert isinstance(client.error, TransportError)
             assert server.received == b""
@@ -151,7 +151,7 @@ def test_a_client_accepts_only_the_server_that_it_dialled(certificates: Certific
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
-        await client.heard(len(GREETING))
+        await client.receive_all(len(GREETING))
         ca, name = (
             (certificates.ca, "example.org") if why == "another name" else (certificates.stranger_ca, "localhost")
         )
@@ -163,13 +163,13 @@ def test_a_client_accepts_only_the_server_that_it_dialled(certificates: Certific
     serve(settings_of(certificates), conversation)
 
 
-@pytest.mark.parametrize("said", [b"CONNECT {}\r\nPING\r\n", b"\x00", b"\x16nonsense that is longer than a header"])
-def test_anything_but_a_tls_hello_ends_the_connection(certificates: Certificates, said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"CONNECT {}\r\nPING\r\n", b"\x00", b"\x16nonsense that is longer than a header"])
+def test_anything_but_a_tls_hello_ends_the_connection(certificates: Certificates, sent: bytes) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         await dial("127.0.0.1", port, client, 5.0)
-        await client.heard(len(GREETING))
-        client.say(said)
+        await client.receive_all(len(GREETING))
+        client.send(sent)
         await client.ended.wait()
         assert b"\r\n" not in client.received[len(GREETING) :]
 
@@ -182,9 +182,9 @@ def test_input_of_a_peer_refused_after_the_handshake_is_discarded(certificates: 
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
-        await client.heard(len(GREETING))
+        await client.receive_all(len(GREETING))
         await upgrade(link, client_context(certificates.ca), "localhost")
-        client.say(b"in the same segment as the end of the handshake, perhaps")
+        client.send(b"in the same segment as the end of the handshake, perhaps")
         await client.ended.wait()
         assert client.received == GREETING
 
@@ -197,8 +197,8 @@ def test_silence_instead_of_a_handshake_ends_the_connection(certificates: Certif
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         await dial("127.0.0.1", port, client, 5.0)
-        assert await client.heard(1 << 20) == GREETING
-        server.say(b"nothing of this goes out in the clear")
+        assert await client.receive_all(1 << 20) == GREETING
+        server.send(b"nothing of this goes out in the clear")
 
     serve(settings_of(certificates, timeout=0.1), conversation)
 
@@ -210,7 +210,7 @@ def test_handshake_first_sends_nothing_in_the_clear(certificates: Certificates) 
         link = await dial("127.0.0.1", port, client, 5.0, layer)
         assert client.received == b""
         await link.prepared()
-        assert await client.heard(len(GREETING)) == GREETING
+        assert await client.receive_all(len(GREETING)) == GREETING
         link.abort()
 
     serve(settings_of(certificates, beginning=Beginning.FIRST), conversation)
@@ -226,11 +226,11 @@ def test_waiting_for_a_hello_serves_both_kinds_of_client(certificates: Certifica
             await link.prepared()
         else:
             link = await dial("127.0.0.1", port, client, 5.0)
-            await client.heard(len(GREETING))
+            await client.receive_all(len(GREETING))
             await upgrade(link, client_context(certificates.ca), "localhost")
-        client.say(b"hello")
-        assert await server.heard(5) == b"hello"
-        assert await client.heard(len(GREETING)) == GREETING
+        client.send(b"hello")
+        assert await server.receive_all(5) == b"hello"
+        assert await client.receive_all(len(GREETING)) == GREETING
         link.abort()
 
     serve(settings_of(certificates, beginning=Beginning.WAIT, hello_wait=0.2 if first else 0.01), conversation)
@@ -240,11 +240,11 @@ def test_where_clear_text_is_allowed_a_client_may_stay_with_it(certificates: Cer
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()
         link = await dial("127.0.0.1", port, client, 5.0)
-        await client.heard(len(GREETING))
-        client.say(b"hello")
-        assert await server.heard(5) == b"hello"
-        server.say(b"welcome")
-        assert await client.heard(len(GREETING) + 7) == GREETING + b"welcome"
+        await client.receive_all(len(GREETING))
+        client.send(b"hello")
+        assert await server.receive_all(5) == b"hello"
+        server.send(b"welcome")
+        assert await client.receive_all(len(GREETING) + 7) == GREETING + b"welcome"
         link.abort()
 
     serve(settings_of(certificates, clear_allowed=True), conversation)

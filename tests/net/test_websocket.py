@@ -88,11 +88,11 @@ def test_any_bytes_are_read_or_refused_with_a_transport_error(pieces: list[bytes
 
 
 @given(st.binary(max_size=2000))
-def test_any_bytes_instead_of_a_request_are_refused_with_a_transport_error(said: bytes) -> None:
+def test_any_bytes_instead_of_a_request_are_refused_with_a_transport_error(sent: bytes) -> None:
     layer = WebSocketLayer(PLAIN)
     try:
-        if said:
-            layer.feed(memoryview(said))
+        if sent:
+            layer.feed(memoryview(sent))
     except TransportError:
         assert layer.take().startswith(b"HTTP/1.1 4")
     assert not layer.ready

@@ -190,7 +190,7 @@ def test_a_backup_that_its_server_breaks_off_is_not_kept(urls: dict[str, str], t
                 b"NATS/1.0 408 No Flow Response\r\n\r\n",
             )
             with dial(int(urls["ours"].rpartition(":")[2]), headers=True) as raw:
-                raw.say(b"HPUB %b %d %d\r\n%b\r\n" % (inbox, len(status), len(status), status))
+                raw.send(b"HPUB %b %d %d\r\n%b\r\n" % (inbox, len(status), len(status), status))
                 with pytest.raises(RemoteProtocolError, match="No Flow Response"):
                     await saving
             assert not (tmp_path / "X" / DOCUMENT).exists()

@@ -45,6 +45,6 @@ def test_what_another_server_does_is_below_the_hop_that_leads_there() -> None:
     assert gathered(payload("one", "", ROUTE)).lines()[-1] == "    !! there was no report of hop 1"
 
 
-@pytest.mark.parametrize("said", [b"", b"{}", b"[]", b'{"server": 1, "request": {}, "events": []}', b"\xff"])
-def test_what_is_no_report_is_passed_over(said: bytes) -> None:
-    assert read_report(said) is None
+@pytest.mark.parametrize("payload", [b"", b"{}", b"[]", b'{"server": 1, "request": {}, "events": []}', b"\xff"])
+def test_what_is_no_report_is_passed_over(payload: bytes) -> None:
+    assert read_report(payload) is None

@@ -50,22 +50,22 @@ def tenants(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def prove_service_as(port: int, user: str) -> None:
     with dial(port, user=user, **{"pass": "p"}) as link:
-        link.say(b"SUB still.alive 1\r\nPUB still.alive 2\r\nok\r\n")
+        link.send(b"SUB still.alive 1\r\nPUB still.alive 2\r\nok\r\n")
         assert link.settle() == b"MSG still.alive 1 2\r\nok\r\n"
 
 
 def ask(link: RawLink, subject: str, document: object = None) -> Any:
     """A request whose answer is JSON; None when nobody answers before a PONG."""
     body = b"" if document is None else json.dumps(document).encode()
-    link.say(b"SUB _INBOX.r 9\r\nPUB %b _INBOX.r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+    link.send(b"SUB _INBOX.r 9\r\nPUB %b _INBOX.r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
     try:
-        head = link.hear_line()
+        head = link.receive_line()
         while head.split()[:1] in ([b"PING"], [b"PONG"]):
-            head = link.hear_line()
-        said = link.hear(int(head.split()[-1]) + 2)
+            head = link.receive_line()
+        output = link.receive(int(head.split()[-1]) + 2)
     finally:
-        link.say(b"UNSUB 9\r\n")
-    return None if head.startswith(b"HMSG") else json.loads(said)
+        link.send(b"UNSUB 9\r\n")
+    return None if head.startswith(b"HMSG") else json.loads(output)
 
 
 # ── identity and headers ──
@@ -85,14 +85,14 @@ def test_who_asks_cannot_be_forged(tenants: tuple[Running, Path]) -> None:
     """CVE-2026-33223, CVE-2026-33246: a client that sends `Nats-Request-Info` itself."""
     port = tenants[0].port
     with dial(port, user="b", **{"pass": "p"}) as service, dial(port, user="a", **{"pass": "p"}) as client:
-        service.say(b"SUB ask 1\r\n")
+        service.send(b"SUB ask 1\r\n")
         service.settle()
         for name in (b"Nats-Request-Info", b"nats-request-info"):
             block = b'NATS/1.0\r\n%b: {"acc":"$SYS","user":"root"}\r\n\r\n' % name
-            client.say(b"HPUB ask _INBOX.x %d %d\r\n%b\r\n" % (len(block), len(block), block))
+            client.send(b"HPUB ask _INBOX.x %d %d\r\n%b\r\n" % (len(block), len(block), block))
             client.settle()
-            said = service.settle()
-            infos = [line for line in said.split(b"\r\n") if line.startswith(b"Nats-Request-Info:")]
+            output = service.settle()
+            infos = [line for line in output.split(b"\r\n") if line.startswith(b"Nats-Request-Info:")]
             assert len(infos) == 1 and json.loads(infos[0].partition(b":")[2])["acc"] == "A"
 
 
@@ -100,10 +100,10 @@ def test_traces_go_nowhere_that_their_sender_may_not_publish_to(kind: str, shelf
     """CVE-2026-33249, GHSA-p3j5-5hrq-p75h."""
     port = shelf.get(kind, USERS).port
     with dial(port, user="all", **{"pass": "p"}) as listener, dial(port, user="one", **{"pass": "p"}) as client:
-        listener.say(b"SUB secret.> 1\r\n")
+        listener.send(b"SUB secret.> 1\r\n")
         listener.settle()
         block = b"NATS/1.0\r\nNats-Trace-Dest: secret.x\r\ntraceparent: 00-0-0-01\r\n\r\n"
-        client.say(b"HPUB open.x %d %d\r\n%b\r\n" % (len(block), len(block), block))
+        client.send(b"HPUB open.x %d %d\r\n%b\r\n" % (len(block), len(block), block))
         client.answer(b"")
         assert listener.settle() == b""
 
@@ -127,7 +127,7 @@ def test_streams_of_another_account_cannot_be_reached(tenants: tuple[Running, Pa
             "$SYS.REQ.ACCOUNT.B.JSZ",
         ]
         for subject in silent:
-            stranger.say(b"PUB %b 0\r\n\r\n" % subject.encode())
+            stranger.send(b"PUB %b 0\r\n\r\n" % subject.encode())
         stranger.settle()
         assert ask(owner, "$JS.API.STREAM.INFO.MINE")["config"]["name"] == "MINE"
         assert "MINE" not in (ask(stranger, "$JS.API.STREAM.NAMES")["streams"] or [])
@@ -159,7 +159,7 @@ def test_no_name_of_a_stream_or_consumer_leaves_the_folder(tenants: tuple[Runnin
                 ("STREAM.RESTORE.GOOD", {"config": config, "state": {}}),
             ):  # some of these have no answer
                 body = b"" if document is None else json.dumps(document).encode()
-                link.say(b"PUB $JS.API.%b _INBOX.none %d\r\n%b\r\n" % (verb.encode(), len(body), body))
+                link.send(b"PUB $JS.API.%b _INBOX.none %d\r\n%b\r\n" % (verb.encode(), len(body), body))
         link.settle()
         assert "error" not in ask(link, "$JS.API.INFO")
     assert {path.name for path in folder.iterdir()} == {"inner"}

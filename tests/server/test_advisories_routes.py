@@ -25,7 +25,7 @@ def test_no_bytes_of_a_client_become_an_op_of_a_route(protocol: Protocol) -> Non
         brokers = await start_nodes(stack, 2, protocol=protocol)
         listener = await asyncio.to_thread(dial, brokers[1].port)
         stack.callback(listener.close)
-        listener.say(b"SUB target 1\r\nSUB still 2\r\n")
+        listener.send(b"SUB target 1\r\nSUB still 2\r\n")
         await asyncio.to_thread(listener.settle)
         await agreed(brokers)
         routes = [id(peer) for peer in cluster_of(brokers[0]).peers]
@@ -40,17 +40,17 @@ def test_no_bytes_of_a_client_become_an_op_of_a_route(protocol: Protocol) -> Non
                     b"PUB still 1\r\nx\r\nUNSUB 1\r\n",
                 ):
                     with RawLink(brokers[0].port) as link:
-                        link.say(connect_op() + op + b"PING\r\n")
-                        link.say_no_more()
-                        link.hear_end()
+                        link.send(connect_op() + op + b"PING\r\n")
+                        link.end_sending()
+                        link.receive_end()
 
         await asyncio.to_thread(misbehave)
         client = await connect(stack, brokers[0].url)
         await client.publish("target", b"real")
         await client.flush()
-        heard = await asyncio.to_thread(listener.hear_until, b"real\r\n")
-        assert heard.count(b"MSG target ") == 1
-        assert heard.count(b"MSG still ") == heard.count(b"1\r\nx\r\n")
+        received = await asyncio.to_thread(listener.receive_until, b"real\r\n")
+        assert received.count(b"MSG target ") == 1
+        assert received.count(b"MSG still ") == received.count(b"1\r\nx\r\n")
         assert [id(peer) for peer in cluster_of(brokers[0]).peers] == routes
 
     run(test)

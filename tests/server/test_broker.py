@@ -133,8 +133,8 @@ def test_connections_beyond_the_limit_are_refused_and_others_served() -> None:
 def test_a_silent_client_is_pinged_and_found_stale() -> None:
     async def conversation(broker: Broker) -> None:
         client = await connect(broker)
-        said = await client.reader.read()
-        assert said == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
+        output = await client.reader.read()
+        assert output == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
 
     serve(conversation, BrokerOptions(ping_interval=0.1, ping_max=2))
 

@@ -36,7 +36,7 @@ class Try(NamedTuple):
     title: str
     config: str
     shown: dict[str, object]
-    heard: Answer
+    received: Answer
 
 
 def tries(config: str, accepted: dict[str, dict[str, object]], refused: dict[str, dict[str, object]]) -> list[Try]:
@@ -123,7 +123,7 @@ TRIES_CONFIGS = {
 @pytest.mark.parametrize("row", TRIES, ids=name_of)
 def test_credentials(shelf: ServerShelf, kind: str, row: Try) -> None:
     with RawLink(shelf.get(kind, row.config).port) as link:
-        assert link.answer(connect_op(**row.shown)) == row.heard
+        assert link.answer(connect_op(**row.shown)) == row.received
 
 
 @pytest.mark.parametrize("config", [ONE_USER, ONE_TOKEN, USERS], ids=TRIES_CONFIGS.get)
@@ -137,25 +137,25 @@ def test_info_says_that_credentials_are_required(shelf: ServerShelf, kind: str, 
 BEFORE_CONNECT = [b"PING\r\n", b"SUB > 1\r\n", b"PUB a 1\r\nx\r\n", b"+OK\r\n", b"x" * 100_000, b"\x00", b"\r\n", b" "]
 
 
-@pytest.mark.parametrize("said", BEFORE_CONNECT, ids=lambda said: repr(said[:8]))
-def test_anything_but_connect_is_a_violation_first(shelf: ServerShelf, kind: str, said: bytes) -> None:
+@pytest.mark.parametrize("sent", BEFORE_CONNECT, ids=lambda sent: repr(sent[:8]))
+def test_anything_but_connect_is_a_violation_first(shelf: ServerShelf, kind: str, sent: bytes) -> None:
     with RawLink(shelf.get(kind, ONE_USER).port) as link:
-        link.say(said)
-        assert link.hear_end() == b"-ERR 'Authorization Violation'\r\n"
+        link.send(sent)
+        assert link.receive_end() == b"-ERR 'Authorization Violation'\r\n"
 
 
 def test_a_connect_without_end_is_bounded(shelf: ServerShelf, kind: str) -> None:
     port = shelf.get(kind, ONE_USER).port
     with RawLink(port) as link:
-        link.say(b'CONNECT {"user":"' + b"x" * (1 << 20))
-        assert link.hear_end() == b"-ERR 'maximum control line exceeded'\r\n"
+        link.send(b'CONNECT {"user":"' + b"x" * (1 << 20))
+        assert link.receive_end() == b"-ERR 'maximum control line exceeded'\r\n"
     with RawLink(port) as link:
         assert link.answer(connect_op(**{"user": "derek", "pass": SECRET})) == WELCOME
 
 
 def test_where_there_is_a_default_user_no_connect_is_needed(shelf: ServerShelf, kind: str) -> None:
     with RawLink(shelf.get(kind, DEFAULT_USER).port) as link:
-        link.say(b"SUB a 1\r\nPUB a 1\r\nx\r\n")
+        link.send(b"SUB a 1\r\nPUB a 1\r\nx\r\n")
         assert link.settle() == b"+OK\r\n+OK\r\nMSG a 1 1\r\nx\r\n"
 
 
@@ -170,11 +170,11 @@ def test_what_follows_a_slow_password_waits_for_the_verdict(shelf: ServerShelf, 
     port = shelf.get(kind, HASHED_USER).port
     ops = b"SUB a 1\r\nPUB a 2\r\nhi\r\n"
     with RawLink(port) as link:
-        link.say(connect_op(**{"user": "derek", "pass": SECRET}) + ops)
+        link.send(connect_op(**{"user": "derek", "pass": SECRET}) + ops)
         assert link.settle() == b"MSG a 1 2\r\nhi\r\n"
     with RawLink(port) as link:
-        link.say(connect_op(**{"user": "derek", "pass": "no"}) + ops)
-        assert link.hear_end() == b"-ERR 'Authorization Violation'\r\n"
+        link.send(connect_op(**{"user": "derek", "pass": "no"}) + ops)
+        assert link.receive_end() == b"-ERR 'Authorization Violation'\r\n"
 
 
 @pytest.mark.parametrize("drip", [False, True], ids=["silence", "drip"])
@@ -182,8 +182,8 @@ def test_who_does_not_connect_in_time_is_told_and_cut_off(shelf: ServerShelf, ki
     config = f'authorization {{ user: derek, password: "{SECRET}", timeout: 0.3 }}'
     with RawLink(shelf.get(kind, config).port) as link:
         if drip:
-            link.say_in_pieces(b'CONNECT {"user":', range(1, 16))
-        assert link.hear_end() == b"-ERR 'Authentication Timeout'\r\n"
+            link.send_in_pieces(b'CONNECT {"user":', range(1, 16))
+        assert link.receive_end() == b"-ERR 'Authentication Timeout'\r\n"
 
 
 # --- nkeys -----------------------------------------------------------------------------------------------------------
@@ -270,9 +270,9 @@ def test_accounts_hear_nothing_of_each_other(shelf: ServerShelf, kind: str) -> N
     server = shelf.get(kind, ACCOUNTS)
     with enter(server, "a") as a, enter(server, "a") as also_a, enter(server, "b") as b:
         for link in (a, b):
-            link.say(b"SUB > 1\r\n")
+            link.send(b"SUB > 1\r\n")
             assert link.settle() == b""
-        also_a.say(b"PUB x.y 2\r\nhi\r\n")
+        also_a.send(b"PUB x.y 2\r\nhi\r\n")
         assert also_a.settle() == b""
         assert a.settle() == b"MSG x.y 1 2\r\nhi\r\n"
         assert b.settle() == b""
@@ -282,9 +282,9 @@ def test_a_client_learns_which_account_it_is_in(shelf: ServerShelf, kind: str) -
     server = shelf.get(kind, ACCOUNTS)
     for user, account in (("a", "A"), ("s", "SYS")):
         with RawLink(server.port) as link:
-            link.say(connect_op(**{"user": user, "pass": "p", "protocol": 1}) + b"PING\r\n")
-            assert link.hear_line() == b"PONG\r\n"
-            info = read_info(link.hear_line())
+            link.send(connect_op(**{"user": user, "pass": "p", "protocol": 1}) + b"PING\r\n")
+            assert link.receive_line() == b"PONG\r\n"
+            info = read_info(link.receive_line())
         assert info["remote_account"] == account
         assert info.get("acc_is_sys", False) is (account == "SYS")
 
@@ -292,9 +292,9 @@ def test_a_client_learns_which_account_it_is_in(shelf: ServerShelf, kind: str) -
 def test_a_second_connect_can_change_the_account(shelf: ServerShelf, kind: str) -> None:
     server = shelf.get(kind, ACCOUNTS)
     with enter(server, "a") as a, enter(server, "a") as mover:
-        a.say(b"SUB > 1\r\n")
+        a.send(b"SUB > 1\r\n")
         assert a.settle() == b""
-        mover.say(b"PUB x 1\r\n1\r\n" + connect_op(**{"user": "b", "pass": "p"}) + b"PUB x 1\r\n2\r\n")
+        mover.send(b"PUB x 1\r\n1\r\n" + connect_op(**{"user": "b", "pass": "p"}) + b"PUB x 1\r\n2\r\n")
         assert mover.settle() == b""
         assert a.settle() == b"MSG x 1 1\r\n1\r\n"
 
@@ -308,18 +308,18 @@ def test_no_log_line_and_no_answer_holds_a_secret(shelf: ServerShelf, caplog: py
         server = shelf.get("headwater", config)
         for password in (SECRET, "wr0ng-hunter2"):
             shown = {"user": "derek", "pass": password, "auth_token": password, "jwt": password, "sig": password}
-            for said in (
+            for sent in (
                 connect_op(**shown),
                 connect_op(**shown, protocol=99),
                 b'CONNECT {"verbose":7,' + json.dumps(shown).encode()[1:] + b"\r\n",
                 b'CONNECT {"pass":"' + password.encode() + b'"\r\n',
             ):
                 with RawLink(server.port) as link:
-                    link.say(said)
-                    link.say_no_more()
-                    heard = link.greeting + link.hear_end()
-                assert SECRET.encode() not in heard
-                assert b"hunter2" not in heard
+                    link.send(sent)
+                    link.end_sending()
+                    received = link.greeting + link.receive_end()
+                assert SECRET.encode() not in received
+                assert b"hunter2" not in received
     logged = "\n".join(caplog.text.splitlines())
     assert "login_failed" in logged
     for secret in (SECRET, HASH, "hunter2"):

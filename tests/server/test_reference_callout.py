@@ -43,13 +43,13 @@ def kind(request: pytest.FixtureRequest) -> Iterator[str]:
     yield str(request.param)
 
 
-def log_in(port: int, service: Service, make: Callable[[], bytes], shown: dict[str, Any], said: bytes = b"") -> Answer:
-    """A client's CONNECT, the service's answer, and what the client hears to `said` and a PING."""
+def log_in(port: int, service: Service, make: Callable[[], bytes], shown: dict[str, Any], sent: bytes = b"") -> Answer:
+    """A client's CONNECT, the service's answer, and what the client hears to `sent` and a PING."""
     with RawLink(port) as link:
-        link.say(connect_op(**shown))
+        link.send(connect_op(**shown))
         reply = service.request()
         service.answer(reply, make())
-        return link.answer(said)
+        return link.answer(sent)
 
 
 ANN: dict[str, Any] = {"user": "ann"}
@@ -60,22 +60,22 @@ def test_a_service_says_who_a_client_is(shelf: ServerShelf, kind: str, config: s
     port = shelf.get(kind, config).port
     with Service(port) as service:
         jwt = lambda: service.response(nats={"jwt": service.user(pub={"allow": ["mine"]})})  # noqa: E731
-        said = b"PUB mine 1\r\nx\r\nPUB other 1\r\nx\r\n"
-        heard = log_in(port, service, jwt, {**ANN, "pass": "secret", "name": "a client"}, said)
-        assert heard == still_open(b"-ERR 'Permissions Violation for Publish to \"other\"'\r\n")
+        sent = b"PUB mine 1\r\nx\r\nPUB other 1\r\nx\r\n"
+        received = log_in(port, service, jwt, {**ANN, "pass": "secret", "name": "a client"}, sent)
+        assert received == still_open(b"-ERR 'Permissions Violation for Publish to \"other\"'\r\n")
 
 
 def test_the_request_tells_what_the_client_has_shown(shelf: ServerShelf, kind: str) -> None:
     port = shelf.get(kind, PLAIN).port
     with Service(port) as service, RawLink(port) as link:
-        link.say(connect_op(user="ann", **{"pass": "pw", "name": "n", "lang": "l", "version": "1", "auth_token": "t"}))
+        link.send(connect_op(user="ann", **{"pass": "pw", "name": "n", "lang": "l", "version": "1", "auth_token": "t"}))
         service.answer(service.request(), b"")
-        info, asked = read_info(link.greeting), service.asked
-        assert link.hear_end() == b"-ERR 'Authorization Violation'\r\n"
-    nats = asked["nats"]
+        info, parsed = read_info(link.greeting), service.authorization
+        assert link.receive_end() == b"-ERR 'Authorization Violation'\r\n"
+    nats = parsed["nats"]
     server, client = nats["server_id"], nats["client_info"]
-    assert (asked["aud"], asked["sub"]) == ("nats-authorization-request", ISSUER.public)
-    assert asked["iss"] == server["id"] == info["server_id"]
+    assert (parsed["aud"], parsed["sub"]) == ("nats-authorization-request", ISSUER.public)
+    assert parsed["iss"] == server["id"] == info["server_id"]
     assert decode_nkey(nats["user_nkey"], NkeyKind.USER) is not None
     assert {"name", "host", "id", "version"} == set(server)
     assert (client["host"], client["id"], client["user"], client["kind"], client["type"]) == (
@@ -181,9 +181,9 @@ OPERATOR = CHAIN.config() + f"authorization {{ timeout: 5 }}\ndefault_sentinel: 
 def agent(port: int) -> Service:
     """The service logs in with a JWT and a signature, which needs the nonce."""
     service = Service.__new__(Service)
-    service.link, service.asked, service.heard = RawLink(port), {}, b""
+    service.link, service.authorization, service.received = RawLink(port), {}, b""
     nonce = read_info(service.link.greeting)["nonce"]
-    service.link.say(connect_op(jwt=CHAIN.user(AGENT, CHAIN.a), sig=AGENT.sign(nonce)) + SUBSCRIBE)
+    service.link.send(connect_op(jwt=CHAIN.user(AGENT, CHAIN.a), sig=AGENT.sign(nonce)) + SUBSCRIBE)
     assert service.link.settle() == b""
     return service
 
@@ -196,7 +196,7 @@ def test_an_account_of_an_operator_has_a_callout_of_its_own(
     with agent(port) as service:
         made = lambda: service.response(CHAIN.a, nats={"jwt": service.user(CHAIN.b, "")})  # noqa: E731
         assert log_in(port, service, made, shown, b"PUB x 1\r\nx\r\n") == still_open()
-        assert service.asked["sub"] == CHAIN.a.public
+        assert service.authorization["sub"] == CHAIN.a.public
         strange = lambda: service.response(CHAIN.a, nats={"jwt": service.user(CHAIN.system, "")})  # noqa: E731
         assert log_in(port, service, strange, shown) == REFUSED
         forged = lambda: service.response(CHAIN.b, nats={"jwt": service.user(CHAIN.b, "")})  # noqa: E731

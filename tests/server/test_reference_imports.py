@@ -86,15 +86,15 @@ def enter(server: Running, user: str) -> RawLink:
     return dial(server.port, user=user, no_responders=True, **{"pass": "p"})
 
 
-def heard(link: RawLink) -> list[bytes]:
+def received(link: RawLink) -> list[bytes]:
     """What came, each delivery as `subject sid … body`, sorted; other lines as they are."""
     deliveries, lines = split_deliveries(link.settle())
     return sorted([*(b" ".join([one.sid, one.control, one.body]) for one in deliveries), *lines])
 
 
-def say(link: RawLink, *ops: bytes) -> list[bytes]:
-    link.say(b"".join(op + b"\r\n" for op in ops))
-    return heard(link)
+def send(link: RawLink, *ops: bytes) -> list[bytes]:
+    link.send(b"".join(op + b"\r\n" for op in ops))
+    return received(link)
 
 
 def mask(text: bytes) -> bytes:
@@ -119,48 +119,48 @@ def mask(text: bytes) -> bytes:
 def test_a_stream_is_heard_under_its_name_here(
     links: dict[str, RawLink], wanted: str, published: str, name: str
 ) -> None:
-    assert say(links["b"], b"SUB %b 1" % wanted.encode()) == []
-    say(
+    assert send(links["b"], b"SUB %b 1" % wanted.encode()) == []
+    send(
         links["a"],
         b"PUB %b back 2\r\nhi" % published.encode(),
         b"HPUB %b 12 13\r\nNATS/1.0\r\n\r\nx" % published.encode(),
     )
     plain, headers = name.encode(), b"NATS/1.0\r\n\r\nx\r\n"
-    assert heard(links["b"]) == [b"1 HMSG %b 12 13 " % plain + headers, b"1 MSG %b back 2 hi\r\n" % plain]
+    assert received(links["b"]) == [b"1 HMSG %b 12 13 " % plain + headers, b"1 MSG %b back 2 hi\r\n" % plain]
 
 
 @pytest.mark.parametrize(
     ("wanted", "published"), [("s.x", "s.x"), ("u.2.1", "t.2.1"), ("priv.>", "priv.two"), ("own.C", "own.C")]
 )
 def test_what_is_not_imported_stays_where_it_is(links: dict[str, RawLink], wanted: str, published: str) -> None:
-    say(links["b"], b"SUB %b 1" % wanted.encode())
-    say(links["a"], b"PUB %b 0\r\n" % published.encode())
-    assert heard(links["b"]) == []
+    send(links["b"], b"SUB %b 1" % wanted.encode())
+    send(links["a"], b"PUB %b 0\r\n" % published.encode())
+    assert received(links["b"]) == []
 
 
 def test_streams_do_not_cross_two_accounts(links: dict[str, RawLink]) -> None:
-    say(links["c"], b"SUB pre.> 1")
-    say(links["a"], b"PUB s.x 0\r\n")
-    assert heard(links["c"]) == []
-    say(links["b"], b"PUB pre.s.x 0\r\n")
-    assert heard(links["c"]) == [b"1 MSG pre.s.x 0 \r\n"]
+    send(links["c"], b"SUB pre.> 1")
+    send(links["a"], b"PUB s.x 0\r\n")
+    assert received(links["c"]) == []
+    send(links["b"], b"PUB pre.s.x 0\r\n")
+    assert received(links["c"]) == [b"1 MSG pre.s.x 0 \r\n"]
 
 
 def test_interest_behind_an_import_is_interest(links: dict[str, RawLink]) -> None:
-    nobody = b"9 HMSG back.1 39 39 NATS/1.0 503\r\nNats-Subject: s.quiet\r\n\r\n\r\n"
-    assert say(links["a"], b"SUB back.* 9", b"PUB s.quiet back.1 0\r\n") == [nobody]
-    say(links["b"], b"SUB pre.s.quiet 1")
-    assert say(links["a"], b"PUB s.quiet back.1 0\r\n") == []
-    say(links["b"], b"UNSUB 1")
-    assert say(links["a"], b"PUB s.quiet back.1 0\r\n") == [nobody]
+    unserved = b"9 HMSG back.1 39 39 NATS/1.0 503\r\nNats-Subject: s.quiet\r\n\r\n\r\n"
+    assert send(links["a"], b"SUB back.* 9", b"PUB s.quiet back.1 0\r\n") == [unserved]
+    send(links["b"], b"SUB pre.s.quiet 1")
+    assert send(links["a"], b"PUB s.quiet back.1 0\r\n") == []
+    send(links["b"], b"UNSUB 1")
+    assert send(links["a"], b"PUB s.quiet back.1 0\r\n") == [unserved]
 
 
 def test_a_queue_group_goes_across_an_import(links: dict[str, RawLink]) -> None:
-    say(links["b"], b"SUB pre.s.q crew 1")
-    say(links["a"], b"SUB s.q crew 1")
+    send(links["b"], b"SUB pre.s.q crew 1")
+    send(links["a"], b"SUB s.q crew 1")
     count = 40
-    there = say(links["a"], *[b"PUB s.q 1\r\nx"] * count)
-    here = heard(links["b"])
+    there = send(links["a"], *[b"PUB s.q 1\r\nx"] * count)
+    here = received(links["b"])
     assert len(here) + len(there) == count
     assert here
     assert there
@@ -168,49 +168,51 @@ def test_a_queue_group_goes_across_an_import(links: dict[str, RawLink]) -> None:
 
 def test_a_denied_subject_is_not_imported(server: Running, links: dict[str, RawLink]) -> None:
     with enter(server, "strict") as strict:
-        say(strict, b"SUB pre.s.* 1")
-        say(links["a"], b"PUB s.no 0\r\n", b"PUB s.yes 0\r\n")
-        assert heard(strict) == [b"1 MSG pre.s.yes 0 \r\n"]
+        send(strict, b"SUB pre.s.* 1")
+        send(links["a"], b"PUB s.no 0\r\n", b"PUB s.yes 0\r\n")
+        assert received(strict) == [b"1 MSG pre.s.yes 0 \r\n"]
 
 
 def test_a_client_that_goes_takes_its_interest_along(server: Running, links: dict[str, RawLink]) -> None:
     with enter(server, "b") as leaving:
-        say(leaving, b"SUB pre.s.gone 1")
-        leaving.say_no_more()
-        leaving.hear_end()
-    answer = say(links["a"], b"SUB back.* 9", b"PUB s.gone back.1 0\r\n")
+        send(leaving, b"SUB pre.s.gone 1")
+        leaving.end_sending()
+        leaving.receive_end()
+    answer = send(links["a"], b"SUB back.* 9", b"PUB s.gone back.1 0\r\n")
     assert len(answer) == 1
     assert b" 503\r\n" in answer[0]
 
 
-def ask(links: dict[str, RawLink], asker: str, subject: bytes, *, header: bytes = b"") -> tuple[bytes, bytes]:
+def ask(links: dict[str, RawLink], requester: str, subject: bytes, *, header: bytes = b"") -> tuple[bytes, bytes]:
     """Sends a request; the delivery that the service gets, and the subject it has to reply to."""
-    say(links[asker], b"SUB in.* 7")
+    send(links[requester], b"SUB in.* 7")
     block = b"NATS/1.0\r\n" + header + b"\r\n"
     publish = b"PUB %b in.1 2" % subject
     if header:
         publish = b"HPUB %b in.1 %d %d" % (subject, len(block), len(block) + 2)
-    links[asker].say(publish + b"\r\n" + (block if header else b"") + b"hi\r\n")
-    assert heard(links[asker]) == []
-    (request,) = heard(links["a"])
+    links[requester].send(publish + b"\r\n" + (block if header else b"") + b"hi\r\n")
+    assert received(links[requester]) == []
+    (request,) = received(links["a"])
     found = re.search(rb"_R_\S+", request)
     assert found is not None
     return request, found[0]
 
 
-@pytest.mark.parametrize(("asked", "served"), [(b"local.req", b"req"), (b"many.1", b"many.1"), (b"y.1.z.2", b"x.2.1")])
+@pytest.mark.parametrize(
+    ("requested", "served"), [(b"local.req", b"req"), (b"many.1", b"many.1"), (b"y.1.z.2", b"x.2.1")]
+)
 def test_a_request_reaches_the_service_and_its_reply_the_asker(
-    links: dict[str, RawLink], asked: bytes, served: bytes
+    links: dict[str, RawLink], requested: bytes, served: bytes
 ) -> None:
-    say(links["a"], b"SUB %b 1" % served)
-    request, reply = ask(links, "b", asked)
+    send(links["a"], b"SUB %b 1" % served)
+    request, reply = ask(links, "b", requested)
     assert mask(request).startswith(b"1 HMSG %b _R_ " % served)
-    say(links["a"], b"PUB %b 3\r\nyes" % reply)
-    assert heard(links["b"]) == [b"7 MSG in.1 3 yes\r\n"]
+    send(links["a"], b"PUB %b 3\r\nyes" % reply)
+    assert received(links["b"]) == [b"7 MSG in.1 3 yes\r\n"]
 
 
 def test_the_service_is_told_which_account_asks(links: dict[str, RawLink]) -> None:
-    say(links["a"], b"SUB req 1")
+    send(links["a"], b"SUB req 1")
     request, _ = ask(links, "b", b"local.req", header=b"A: b\r\nNats-Request-Info: {}\r\n")
     block = request.split(b"NATS/1.0\r\n")[1]
     assert block.startswith(b"A: b\r\nNats-Request-Info: {")
@@ -221,7 +223,7 @@ def test_the_service_is_told_which_account_asks(links: dict[str, RawLink]) -> No
 
 
 def test_who_shares_shows_the_client_too(links: dict[str, RawLink]) -> None:
-    say(links["a"], b"SUB req 1")
+    send(links["a"], b"SUB req 1")
     request, _ = ask(links, "c", b"req")
     info = json.loads(request.split(b"Nats-Request-Info: ")[1].split(b"\r\n")[0])
     assert {name: info[name] for name in ("acc", "user", "host", "server", "kind", "client_type")} == {
@@ -231,43 +233,43 @@ def test_who_shares_shows_the_client_too(links: dict[str, RawLink]) -> None:
 
 
 def test_a_single_reply_is_single_and_a_stream_of_replies_is_not(links: dict[str, RawLink]) -> None:
-    say(links["a"], b"SUB req 1", b"SUB many.* 2")
+    send(links["a"], b"SUB req 1", b"SUB many.* 2")
     _, reply = ask(links, "b", b"local.req")
-    say(links["a"], b"PUB %b 1\r\na" % reply, b"PUB %b 1\r\nb" % reply)
-    assert heard(links["b"]) == [b"7 MSG in.1 1 a\r\n"]
+    send(links["a"], b"PUB %b 1\r\na" % reply, b"PUB %b 1\r\nb" % reply)
+    assert received(links["b"]) == [b"7 MSG in.1 1 a\r\n"]
     _, reply = ask(links, "b", b"many.1")
-    say(links["a"], b"PUB %b 1\r\na" % reply, b"PUB %b 1\r\nb" % reply)
-    assert heard(links["b"]) == [b"7 MSG in.1 1 a\r\n", b"7 MSG in.1 1 b\r\n"]
+    send(links["a"], b"PUB %b 1\r\na" % reply, b"PUB %b 1\r\nb" % reply)
+    assert received(links["b"]) == [b"7 MSG in.1 1 a\r\n", b"7 MSG in.1 1 b\r\n"]
 
 
 def test_a_reply_may_be_replied_to(links: dict[str, RawLink]) -> None:
-    say(links["a"], b"SUB many.* 2", b"SUB more.* 3")
+    send(links["a"], b"SUB many.* 2", b"SUB more.* 3")
     _, reply = ask(links, "b", b"many.1")
-    say(links["a"], b"PUB %b more.1 1\r\na" % reply)
-    (answer,) = heard(links["b"])
+    send(links["a"], b"PUB %b more.1 1\r\na" % reply)
+    (answer,) = received(links["b"])
     assert mask(answer) == b"7 MSG in.1 _R_ 1 a\r\n"
     found = re.search(rb"_R_\S+", answer)
     assert found is not None
-    say(links["b"], b"PUB %b 2\r\nok" % found[0])
-    assert heard(links["a"]) == [b"3 MSG more.1 2 ok\r\n"]
+    send(links["b"], b"PUB %b 2\r\nok" % found[0])
+    assert received(links["a"]) == [b"3 MSG more.1 2 ok\r\n"]
 
 
 def test_a_request_may_cross_two_accounts(links: dict[str, RawLink]) -> None:
-    say(links["a"], b"SUB req 1")
+    send(links["a"], b"SUB req 1")
     _, reply = ask(links, "c", b"chain")
-    say(links["a"], b"PUB %b 3\r\nyes" % reply)
-    assert heard(links["c"]) == [b"7 MSG in.1 3 yes\r\n"]
+    send(links["a"], b"PUB %b 3\r\nyes" % reply)
+    assert received(links["c"]) == [b"7 MSG in.1 3 yes\r\n"]
 
 
 def test_a_service_that_nobody_serves_has_no_responders(links: dict[str, RawLink]) -> None:
-    say(links["b"], b"SUB in.* 7")
-    assert say(links["b"], b"PUB local.req in.1 0\r\n") == [
+    send(links["b"], b"SUB in.* 7")
+    assert send(links["b"], b"PUB local.req in.1 0\r\n") == [
         b"7 HMSG in.1 41 41 NATS/1.0 503\r\nNats-Subject: local.req\r\n\r\n\r\n"
     ]
 
 
 @pytest.mark.parametrize(
-    ("published", "heard_as"),
+    ("published", "received_as"),
     [
         ("from.3", "to.3"),
         ("all.a.b", "every.a.b"),
@@ -288,19 +290,19 @@ def test_a_service_that_nobody_serves_has_no_responders(links: dict[str, RawLink
     ],
 )
 def test_mappings_change_the_subject_of_what_clients_publish(
-    links: dict[str, RawLink], published: str, heard_as: str
+    links: dict[str, RawLink], published: str, received_as: str
 ) -> None:
-    wanted = [b"1 MSG %b 0 \r\n" % heard_as.encode()] if heard_as else []
-    assert say(links["m"], b"SUB > 1", b"PUB %b 0\r\n" % published.encode()) == wanted
+    wanted = [b"1 MSG %b 0 \r\n" % received_as.encode()] if received_as else []
+    assert send(links["m"], b"SUB > 1", b"PUB %b 0\r\n" % published.encode()) == wanted
     block = b"NATS/1.0\r\n\r\n"
-    wanted = [b"1 HMSG %b 12 13 %bx\r\n" % (heard_as.encode(), block)] if heard_as else []
-    run = say(links["m"], *[b"HPUB %b 12 13\r\n%bx" % (published.encode(), block)] * 3)
+    wanted = [b"1 HMSG %b 12 13 %bx\r\n" % (received_as.encode(), block)] if received_as else []
+    run = send(links["m"], *[b"HPUB %b 12 13\r\n%bx" % (published.encode(), block)] * 3)
     assert run == wanted * 3
 
 
 def test_permissions_are_those_of_the_mapped_subject(links: dict[str, RawLink]) -> None:
-    assert say(links["m"], b"SUB > 1", b"PUB from.1 0\r\n") == [b"1 MSG to.1 0 \r\n"]
-    assert say(links["m"], b"PUB from.2 0\r\n") == [b"-ERR 'Permissions Violation for Publish to \"to.2\"'\r\n"]
+    assert send(links["m"], b"SUB > 1", b"PUB from.1 0\r\n") == [b"1 MSG to.1 0 \r\n"]
+    assert send(links["m"], b"PUB from.2 0\r\n") == [b"-ERR 'Permissions Violation for Publish to \"to.2\"'\r\n"]
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,9 @@ def infos(kind: str, directory: Path, name: str, config: str) -> list[dict[str, 
         with dial as link:
             found = [read_info(link.greeting)]
             if name != "tls":
-                link.say(connect_op(user="u", protocol=1, headers=False, **{"pass": "p"}) + b"PING\r\n")
-                link.hear_until(b"PONG\r\n")
-                found.append(read_info(link.hear_line()))
+                link.send(connect_op(user="u", protocol=1, headers=False, **{"pass": "p"}) + b"PING\r\n")
+                link.receive_until(b"PONG\r\n")
+                found.append(read_info(link.receive_line()))
     return [
         {key: "" if key in OWN else value for key, value in info.items() if key != "connect_urls"} for info in found
     ]

@@ -150,9 +150,9 @@ def test_a_revoked_user_is_refused_until_a_newer_token(port: int) -> None:
 def test_a_token_that_expires_ends_the_connection(port: int) -> None:
     with RawLink(port) as link:
         expiring = CHAIN.user(USER, CHAIN.a, claims={"exp": int(time.time()) + 2})
-        link.say(shown(link, expiring))
+        link.send(shown(link, expiring))
         assert link.settle() == b""
-        assert link.hear_end().removeprefix(b"PING\r\n") == b"-ERR 'User Authentication Expired'\r\n"
+        assert link.receive_end().removeprefix(b"PING\r\n") == b"-ERR 'User Authentication Expired'\r\n"
 
 
 def refused_publish(subject: str) -> bytes:
@@ -162,7 +162,7 @@ def refused_publish(subject: str) -> bytes:
 def test_permissions_come_from_the_token_or_from_the_account(port: int) -> None:
     own = CHAIN.user(USER, CHAIN.a, pub={"allow": ["a.>"], "deny": ["a.b"]}, sub={"allow": ["_INBOX.>"]})
     with RawLink(port) as link:
-        link.say(shown(link, own))
+        link.send(shown(link, own))
         assert link.answer(b"PUB a.c 1\r\nx\r\nPUB a.b 1\r\nx\r\nPUB closed 1\r\nx\r\n") == still_open(
             refused_publish("a.b"), refused_publish("closed")
         )
@@ -170,30 +170,30 @@ def test_permissions_come_from_the_token_or_from_the_account(port: int) -> None:
             b"-ERR 'Permissions Violation for Subscription to \"a.c\"'\r\n"
         )
     with RawLink(port) as link:
-        link.say(shown(link, GOOD["signed by the account"]))
+        link.send(shown(link, GOOD["signed by the account"]))
         assert link.answer(b"PUB a.b 1\r\nx\r\nPUB closed 1\r\nx\r\n") == still_open(refused_publish("closed"))
 
 
 def test_responses_may_be_allowed_by_the_token(port: int) -> None:
     jwt = CHAIN.user(USER, CHAIN.a, resp={"max": 1, "ttl": 60_000_000_000})
-    with RawLink(port) as service, RawLink(port) as asker:
-        service.say(shown(service, jwt) + b"SUB s 1\r\n")
+    with RawLink(port) as service, RawLink(port) as requester:
+        service.send(shown(service, jwt) + b"SUB s 1\r\n")
         assert service.settle() == b""
-        asker.say(shown(asker, CHAIN.user(OTHER, CHAIN.a), OTHER) + b"PUB s r 1\r\nx\r\n")
-        assert asker.settle() == b""
+        requester.send(shown(requester, CHAIN.user(OTHER, CHAIN.a), OTHER) + b"PUB s r 1\r\nx\r\n")
+        assert requester.settle() == b""
         service.settle()
         assert service.answer(b"PUB r 1\r\n1\r\nPUB r 1\r\n2\r\n") == still_open(refused_publish("r"))
 
 
 def test_limits_come_from_the_token_and_the_account(port: int) -> None:
     with RawLink(port) as link:
-        link.say(shown(link, CHAIN.user(USER, CHAIN.a, subs=2, payload=20)))
+        link.send(shown(link, CHAIN.user(USER, CHAIN.a, subs=2, payload=20)))
         assert link.answer(b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n") == still_open(
             b"-ERR 'maximum subscriptions exceeded'\r\n"
         )
         assert link.answer(b"PUB z 21\r\n") == closed(b"-ERR 'Maximum Payload Violation'\r\n")
     with RawLink(port) as link:
-        link.say(shown(link, CHAIN.user(USER, CHAIN.a)))
+        link.send(shown(link, CHAIN.user(USER, CHAIN.a)))
         assert link.answer(b"PUB z 1001\r\n") == closed(b"-ERR 'Maximum Payload Violation'\r\n")
 
 
@@ -202,7 +202,7 @@ def test_a_scoped_signing_key_says_what_its_users_may_do(port: int) -> None:
     jwt = CHAIN.user(USER, CHAIN.scoped, issuer_account=CHAIN.a.public, **bare)
     own, named = f"own.{USER.public}.x", "named.n"
     with RawLink(port) as link:
-        link.say(shown(link, jwt))
+        link.send(shown(link, jwt))
         for subject in (own, named):
             assert link.answer(f"PUB {subject} 1\r\nx\r\n".encode()) == still_open()
         assert link.answer(b"PUB other 1\r\nx\r\n") == still_open(refused_publish("other"))
@@ -213,9 +213,9 @@ def test_a_scoped_signing_key_says_what_its_users_may_do(port: int) -> None:
 
 def test_accounts_hear_nothing_of_each_other(port: int) -> None:
     with RawLink(port) as a, RawLink(port) as b:
-        a.say(shown(a, CHAIN.user(USER, CHAIN.a)) + b"SUB > 1\r\n")
+        a.send(shown(a, CHAIN.user(USER, CHAIN.a)) + b"SUB > 1\r\n")
         assert a.settle() == b""
-        b.say(shown(b, CHAIN.user(USER, CHAIN.b)) + b"PUB x 1\r\nx\r\n")
+        b.send(shown(b, CHAIN.user(USER, CHAIN.b)) + b"PUB x 1\r\nx\r\n")
         assert b.settle() == b""
         assert a.settle() == b""
 
@@ -235,9 +235,9 @@ def test_an_account_may_forbid_bearer_tokens_and_bound_its_clients(shelf: Server
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_users_of_pinned_accounts_and_of_the_system_account_may_connect(shelf: ServerShelf, kind: str) -> None:
     port = shelf.get(kind, f"{CONFIG}resolver_pinned_accounts: [ {CHAIN.b.public} ]\n").port
-    for account, heard in ((CHAIN.a, REFUSED), (CHAIN.b, WELCOME), (CHAIN.system, WELCOME)):
+    for account, received in ((CHAIN.a, REFUSED), (CHAIN.b, WELCOME), (CHAIN.system, WELCOME)):
         with RawLink(port) as link:
-            assert link.answer(shown(link, CHAIN.user(USER, account))) == heard
+            assert link.answer(shown(link, CHAIN.user(USER, account))) == received
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -257,9 +257,9 @@ def test_limits_for_streams_with_one_replica_are_those_of_an_accounts_tier(
     chain = Chain(limits={"tiered_limits": tier})
     config = f'jetstream {{ store_dir: "{tmp_path}" }}\n{chain.config()}'
     with RawLink(shelf.get(kind, config).port) as link:
-        link.say(shown(link, chain.user(USER, chain.a)) + b"SUB in 1\r\nPUB $JS.API.INFO in 0\r\n\r\n")
-        size = int(link.hear_until(b"{").rsplit(b"\r\n", 1)[0].rsplit(b" ", 1)[1])
-        answer = json.loads(b"{" + link.hear(size - 1))
+        link.send(shown(link, chain.user(USER, chain.a)) + b"SUB in 1\r\nPUB $JS.API.INFO in 0\r\n\r\n")
+        size = int(link.receive_until(b"{").rsplit(b"\r\n", 1)[0].rsplit(b" ", 1)[1])
+        answer = json.loads(b"{" + link.receive(size - 1))
     nothing = {"max_memory": 0, "max_storage": 0, "max_streams": 0, "max_consumers": 0, "max_ack_pending": 0}
     unlimited = {"memory_max_stream_bytes": -1, "storage_max_stream_bytes": -1, "max_bytes_required": False}
     used = {"memory": 0, "storage": 0, "reserved_memory": 0, "reserved_storage": 0, "streams": 0, "consumers": 0}
@@ -278,11 +278,11 @@ def test_a_stream_of_replicas_for_which_an_account_has_no_tier_is_refused_so(
     config = f'jetstream {{ store_dir: "{tmp_path}" }}\n{chain.config()}'
     codes = []
     with RawLink(shelf.get(kind, config).port) as link:
-        link.say(shown(link, chain.user(USER, chain.a)) + b"SUB in 1\r\n")
+        link.send(shown(link, chain.user(USER, chain.a)) + b"SUB in 1\r\n")
         for replicas in (2, 3, 6):
             body = json.dumps({"name": "S", "subjects": ["s"], "num_replicas": replicas}).encode()
-            link.say(b"PUB $JS.API.STREAM.CREATE.S in %d\r\n%b\r\n" % (len(body), body))
-            size = int(link.hear_until(b"{").rsplit(b"\r\n", 1)[0].rsplit(b" ", 1)[1])
-            codes.append(json.loads(b"{" + link.hear(size - 1))["error"]["err_code"])
-            link.hear_until(b"\r\n")
+            link.send(b"PUB $JS.API.STREAM.CREATE.S in %d\r\n%b\r\n" % (len(body), body))
+            size = int(link.receive_until(b"{").rsplit(b"\r\n", 1)[0].rsplit(b" ", 1)[1])
+            codes.append(json.loads(b"{" + link.receive(size - 1))["error"]["err_code"])
+            link.receive_until(b"\r\n")
     assert codes == [10120, 10074, 10120]

@@ -41,7 +41,7 @@ def test_the_largest_payload_is_told_and_kept(kind: str, shelf: ServerShelf) -> 
     port = shelf.get(kind, SMALL).port
     with dial(port) as link:
         assert read_info(link.greeting)["max_payload"] == 100
-        link.say(b"SUB a 1\r\nPUB a 100\r\n" + b"x" * 100 + b"\r\n")
+        link.send(b"SUB a 1\r\nPUB a 100\r\n" + b"x" * 100 + b"\r\n")
         assert link.settle() == b"MSG a 1 100\r\n" + b"x" * 100 + b"\r\n"
         assert link.answer(b"PUB a 101\r\n") == closed(b"-ERR 'Maximum Payload Violation'\r\n")
     with dial(port) as link:
@@ -53,8 +53,8 @@ def test_the_largest_payload_is_told_and_kept(kind: str, shelf: ServerShelf) -> 
 def test_the_longest_control_line_is_kept(kind: str, shelf: ServerShelf, op: bytes) -> None:
     port = shelf.get(kind, SMALL).port
     with dial(port) as link:
-        link.say(op % (b"a" * 300))
-        assert link.hear_end() == b"-ERR 'maximum control line exceeded'\r\n"
+        link.send(op % (b"a" * 300))
+        assert link.receive_end() == b"-ERR 'maximum control line exceeded'\r\n"
     prove_service(port)
 
 
@@ -75,7 +75,7 @@ def test_one_connection_too_many_is_told_behind_info(kind: str, shelf: ServerShe
     port = shelf.get(kind, "max_connections: 2").port
     with dial(port), dial(port) as second:
         with RawLink(port) as third:
-            assert third.hear_end() == b"-ERR 'maximum connections exceeded'\r\n"
+            assert third.receive_end() == b"-ERR 'maximum connections exceeded'\r\n"
         assert second.answer(b"") == still_open()
     while True:  # the places of those who left are free again
         try:
@@ -109,8 +109,8 @@ RESTLESS = 'ping_interval: "200ms"\nping_max: 2'
 def test_a_client_that_answers_no_ping_is_stale(kind: str, shelf: ServerShelf) -> None:
     port = shelf.get(kind, RESTLESS).port
     with dial(port) as link:
-        heard = link.hear_end()
-    assert heard == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
+        received = link.receive_end()
+    assert received == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
     prove_service(port)
 
 
@@ -119,31 +119,33 @@ def test_the_first_ping_comes_two_seconds_after_connect_and_none_before_it(kind:
     port = shelf.get(kind, SMALL).port
     with RawLink(port) as not_yet, dial(port) as link:
         since = time.monotonic()
-        assert link.hear_line() == b"PING\r\n"
+        assert link.receive_line() == b"PING\r\n"
         assert time.monotonic() - since > 1.8
-        link.say(b"PONG\r\n")
+        link.send(b"PONG\r\n")
         assert link.settle() == b""
-        not_yet.say(connect_op(verbose=True))
-        assert not_yet.hear_line() == b"+OK\r\n"
+        not_yet.send(connect_op(verbose=True))
+        assert not_yet.receive_line() == b"+OK\r\n"
 
 
 def test_an_idle_client_is_pinged_every_interval_however_it_answers(kind: str, shelf: ServerShelf) -> None:
     with dial(shelf.get(kind, RESTLESS).port) as link:
-        heard = []
+        received = []
         for _ in range(8):
-            assert link.hear_line() == b"PING\r\n"
-            heard.append(time.monotonic())
-            link.say(b"PONG\r\n")
-        gaps = sorted(later - before for before, later in pairwise(heard))
+            assert link.receive_line() == b"PING\r\n"
+            received.append(time.monotonic())
+            link.send(b"PONG\r\n")
+        gaps = sorted(later - before for before, later in pairwise(received))
         assert gaps[len(gaps) // 2] < 0.3  # seconds, of 0.2
 
 
 def test_a_client_that_speaks_is_not_pinged(kind: str, shelf: ServerShelf) -> None:
     with dial(shelf.get(kind, RESTLESS).port) as link:
-        assert link.hear_line() == b"PING\r\n"
-        link.say(b"PONG\r\n")
-        said = b"".join(link.answer(b"SUB a 1\r\n" if turn % 2 else b"PUB b 0\r\n\r\n").said for turn in busy_for(1.0))
-        assert said.count(b"PING") <= 1  # one may have been on its way
+        assert link.receive_line() == b"PING\r\n"
+        link.send(b"PONG\r\n")
+        output = b"".join(
+            link.answer(b"SUB a 1\r\n" if turn % 2 else b"PUB b 0\r\n\r\n").output for turn in busy_for(1.0)
+        )
+        assert output.count(b"PING") <= 1  # one may have been on its way
 
 
 def busy_for(seconds: float) -> Iterator[int]:
@@ -165,13 +167,13 @@ def test_a_reader_that_reads_is_not_cut_off_in_a_burst(kind: str, shelf: ServerS
     op, times = b"PUB burst 10000\r\n" + b"x" * 10_000 + b"\r\n", 2000
     for _ in range(3):
         with dial(port) as reader, dial(port) as publisher:
-            reader.say(b"SUB burst 1\r\n")
+            reader.send(b"SUB burst 1\r\n")
             assert reader.settle() == b""
-            talking = threading.Thread(target=publisher.say, args=(op * times,))
+            talking = threading.Thread(target=publisher.send, args=(op * times,))
             talking.start()
             left = times * (len(op) + len(b" 1") - len(b"PUB") + len(b"MSG"))
             while left:  # a process that has something else to do now and then
-                left -= len(reader.hear(min(left, 250_000)))
+                left -= len(reader.receive(min(left, 250_000)))
                 time.sleep(0.0005)
             talking.join(10)
 
@@ -206,14 +208,14 @@ def test_who_is_too_far_behind_is_cut_off_without_a_word_and_others_are_served(k
     port = shelf.get(kind, SLOW).port
     op = b"PUB flood 100000\r\n" + bytes(100_000) + b"\r\n"
     with stuck_reader(port) as reader, dial(port) as good, dial(port) as publisher:
-        good.say(b"SUB flood 1\r\n")
+        good.send(b"SUB flood 1\r\n")
         assert good.settle() == b""
         for _ in range(12):
-            publisher.say(op * 10)
+            publisher.send(op * 10)
             assert unasked(publisher.settle()) == b""
             wanted = 10 * (len(op) + 2)
             while wanted > 0:
-                wanted -= len(unasked(good.hear(wanted)))
+                wanted -= len(unasked(good.receive(wanted)))
         assert is_gone(reader)
     prove_service(port)
 
@@ -223,7 +225,7 @@ def test_who_takes_no_bytes_until_the_deadline_is_cut_off(kind: str, shelf: Serv
     port = shelf.get(kind, config).port
     op = b"PUB flood 100000\r\n" + bytes(100_000) + b"\r\n"
     with stuck_reader(port) as reader, dial(port) as publisher:
-        publisher.say(op * 120)  # more than the sockets take
+        publisher.send(op * 120)  # more than the sockets take
         assert unasked(publisher.settle()) == b""
         wait_until_gone(publisher, port)
         assert is_gone(reader)
@@ -233,19 +235,19 @@ def test_who_takes_no_bytes_until_the_deadline_is_cut_off(kind: str, shelf: Serv
 PING = b"PING\r\n"  # the server's first comes two seconds after a client, and on a busy machine into anything
 
 
-def unasked(said: bytes) -> bytes:
+def unasked(output: bytes) -> bytes:
     """What was said but for the server's PING, which comes at most once while a test runs."""
-    return said.replace(PING, b"")
+    return output.replace(PING, b"")
 
 
 def wait_until_gone(link: RawLink, port: int) -> None:
     """Until nobody is subscribed to `flood`: asks with a request, which is answered 503 then."""
     deadline = time.monotonic() + 10
-    with dial(port, no_responders=True) as asker:
-        asker.say(b"SUB r 1\r\n")
+    with dial(port, no_responders=True) as requester:
+        requester.send(b"SUB r 1\r\n")
         while time.monotonic() < deadline:
-            asker.say(b"PUB flood r 0\r\n\r\n")
-            if b"503" in asker.settle():
+            requester.send(b"PUB flood r 0\r\n\r\n")
+            if b"503" in requester.settle():
                 return
             link.settle()
     raise AssertionError("the slow consumer is still there")
@@ -261,13 +263,13 @@ def test_what_nobody_has_authenticated_for_is_not_kept(kind: str, shelf: ServerS
     with ExitStack() as links:
         for _ in range(20):
             link = links.enter_context(RawLink(port))
-            link.say(b"CONNECT {" + b" " * 4000)  # a control line that does not end yet
-        for said in (b"x", b"CONNECT {"):
+            link.send(b"CONNECT {" + b" " * 4000)  # a control line that does not end yet
+        for output in (b"x", b"CONNECT {"):
             link = links.enter_context(RawLink(port))
-            link.say(said)
+            link.send(output)
             for _ in range(320):  # 20 MB
-                link.say(b" " * (1 << 16))
-            assert link.hear_end().startswith(b"-ERR '")
+                link.send(b" " * (1 << 16))
+            assert link.receive_end().startswith(b"-ERR '")
     if kind == "headwater":
         # Beside what is kept for 20 connections, 64 KiB each: nothing of the megabytes.
         assert resident() - before < 8 << 20
@@ -290,19 +292,19 @@ def test_a_lame_duck_tells_its_clients_takes_no_new_ones_and_ends(kind: str, tmp
     start = partial(start_nats_server, jetstream=False) if kind == "nats-server" else start_headwater
     with start(tmp_path, "-c", str(config)) as server:
         with RawLink(server.port) as newer, dial(server.port) as older:
-            newer.say(connect_op(protocol=1) + b"PING\r\n")
-            newer.hear_line()
-            newer.hear_line()
+            newer.send(connect_op(protocol=1) + b"PING\r\n")
+            newer.receive_line()
+            newer.receive_line()
             server._process.send_signal(signal.SIGUSR2)
-            line = newer.hear_line()
-            info = read_info(newer.hear_line() if line == PING else line)
+            line = newer.receive_line()
+            info = read_info(newer.receive_line() if line == PING else line)
             assert info["ldm"] is True
             with pytest.raises(OSError):
                 RawLink(server.port)
             answer = older.answer(b"SUB a 1\r\nPUB a 1\r\nx\r\n")
-            assert (unasked(answer.said), answer.closed) == (b"MSG a 1 1\r\nx\r\n", False)
-            assert b"-ERR" not in newer.hear_end().replace(b"PING\r\n", b"")
-            assert b"INFO" not in older.hear_end(), "an older client is told nothing"
+            assert (unasked(answer.output), answer.closed) == (b"MSG a 1 1\r\nx\r\n", False)
+            assert b"-ERR" not in newer.receive_end().replace(b"PING\r\n", b"")
+            assert b"INFO" not in older.receive_end(), "an older client is told nothing"
         assert server._process.wait(10) == 0
 
 
@@ -315,22 +317,22 @@ def test_the_end_of_a_lame_duck_goes_in_this_order(kind: str, tmp_path: Path) ->
     with start(tmp_path, "-c", str(config)) as server, ExitStack() as stack:
         links = [stack.enter_context(dial(server.port, protocol=1)) for _ in range(3)]
         for link in links:
-            link.say(b"SUB seen 1\r\n")
+            link.send(b"SUB seen 1\r\n")
             link.settle()
         server._process.send_signal(signal.SIGUSR2)
         for link in links:
             assert read_info(unpinged(link))["ldm"] is True
-        told = time.monotonic()
+        reported = time.monotonic()
         with pytest.raises(OSError):
             RawLink(server.port)
-        links[0].say(b"PUB seen 2\r\nhi\r\n")
+        links[0].send(b"PUB seen 2\r\nhi\r\n")
         for link in links:
-            assert (unpinged(link), link.hear_line()) == (b"MSG seen 1 2\r\n", b"hi\r\n")
+            assert (unpinged(link), link.receive_line()) == (b"MSG seen 1 2\r\n", b"hi\r\n")
         ends: list[tuple[float, bytes]] = []
 
         def wait_for_the_end(link: RawLink) -> None:
-            heard = link.hear_end()
-            ends.append((time.monotonic(), heard))
+            received = link.receive_end()
+            ends.append((time.monotonic(), received))
 
         waiting = [threading.Thread(target=wait_for_the_end, args=(link,)) for link in links]
         for thread in waiting:
@@ -338,12 +340,12 @@ def test_the_end_of_a_lame_duck_goes_in_this_order(kind: str, tmp_path: Path) ->
         for thread in waiting:
             thread.join(60)
         assert server._process.wait(30) == 0
-    assert [heard.replace(PING, b"") for _, heard in ends] == [b""] * 3
-    assert ends[0][0] - told > 0.5, "before the grace period was over"
+    assert [received.replace(PING, b"") for _, received in ends] == [b""] * 3
+    assert ends[0][0] - reported > 0.5, "before the grace period was over"
     assert ends[-1][0] - ends[0][0] > 0.01, "all at once"
 
 
 def unpinged(link: RawLink) -> bytes:
     """The next line that is no PING."""
-    line = link.hear_line()
-    return link.hear_line() if line == PING else line
+    line = link.receive_line()
+    return link.receive_line() if line == PING else line

@@ -32,7 +32,7 @@ def port(request: pytest.FixtureRequest, shelf: ServerShelf, tmp_path_factory: p
 def enter(link: RawLink, creds: str) -> None:
     jwt, seed = creds_in(creds)
     nonce = read_info(link.greeting)["nonce"]
-    link.say(connect_op(jwt=jwt, sig=KeyPair(seed).sign(nonce), headers=True))
+    link.send(connect_op(jwt=jwt, sig=KeyPair(seed).sign(nonce), headers=True))
 
 
 def violation(kind: str, subject: str) -> bytes:
@@ -62,8 +62,8 @@ def test_a_bearer_needs_no_signature(port: int) -> None:
 
 def test_storage_comes_with_the_account(port: int) -> None:
     with RawLink(port) as link:
-        link.say(connect_op(jwt=CHAIN["bearer"]))
-        link.say(b"SUB info 2\r\nPUB $JS.API.INFO info 0\r\n\r\n")
-        said = link.hear_until(b"}\r\n")
-        document = json.loads(said[said.index(b"{") :])
+        link.send(connect_op(jwt=CHAIN["bearer"]))
+        link.send(b"SUB info 2\r\nPUB $JS.API.INFO info 0\r\n\r\n")
+        output = link.receive_until(b"}\r\n")
+        document = json.loads(output[output.index(b"{") :])
         assert (document["limits"]["max_storage"], document["limits"]["max_streams"]) == (1 << 20, 5)

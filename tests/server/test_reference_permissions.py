@@ -92,7 +92,7 @@ PUBLISHES = [
 def test_publish(server: Running, user: str, subject: str, allowed: bool) -> None:
     op = f"PUB {subject} 2\r\nhi\r\n".encode()
     with enter(server, user) as link, enter(server, "all") as listener:
-        listener.say(b"SUB > 1\r\n")
+        listener.send(b"SUB > 1\r\n")
         assert listener.settle() == b""
         assert link.answer(op) == still_open(b"" if allowed else no_pub(subject))
         delivered = allowed and not subject.endswith(".")
@@ -101,7 +101,7 @@ def test_publish(server: Running, user: str, subject: str, allowed: bool) -> Non
 
 def test_a_refused_publish_is_not_confirmed_to_a_verbose_client(server: Running) -> None:
     with RawLink(server.port) as link:
-        link.say(connect_op(**{"user": "short", "pass": "p", "verbose": True}))
+        link.send(connect_op(**{"user": "short", "pass": "p", "verbose": True}))
         assert link.answer(b"PUB no 1\r\nx\r\nPUB only.this 1\r\nx\r\n") == still_open(
             b"+OK\r\n", no_pub("no"), b"+OK\r\n"
         )
@@ -110,7 +110,7 @@ def test_a_refused_publish_is_not_confirmed_to_a_verbose_client(server: Running)
 def test_a_refused_publish_in_the_middle_of_many_stops_none_of_the_others(server: Running) -> None:
     ops = b"PUB only.this 1\r\na\r\n" * 50 + b"PUB only.that 1\r\nb\r\n" * 50 + b"PUB only.this 1\r\nc\r\n" * 50
     with enter(server, "short") as link, enter(server, "all") as listener:
-        listener.say(b"SUB > 1\r\n")
+        listener.send(b"SUB > 1\r\n")
         assert listener.settle() == b""
         assert link.answer(ops) == still_open(no_pub("only.that") * 50)
         assert listener.settle() == b"MSG only.this 1 1\r\na\r\n" * 50 + b"MSG only.this 1 1\r\nc\r\n" * 50
@@ -179,11 +179,11 @@ def test_subscribe(server: Running, user: str, subject: str, queue: str, allowed
 def test_a_wider_wildcard_than_what_is_allowed_is_refused_by_ours(server: Running) -> None:
     """A deviation by choice: nats-server matches the `>` like a token, so that `a.*` lets a client subscribe to `a.>`."""
     with enter(server, "short") as link, enter(server, "all") as publisher:
-        heard = link.answer(b"SUB a.> 1\r\n").said
-        publisher.say(b"PUB a.b.c 1\r\nx\r\n")
+        received = link.answer(b"SUB a.> 1\r\n").output
+        publisher.send(b"PUB a.b.c 1\r\nx\r\n")
         assert publisher.settle() == b""
         leaked = link.settle()
-        assert (heard, leaked) == ((no_sub("a.>"), b"") if server.is_ours else (b"", b"MSG a.b.c 1 1\r\nx\r\n"))
+        assert (received, leaked) == ((no_sub("a.>"), b"") if server.is_ours else (b"", b"MSG a.b.c 1 1\r\nx\r\n"))
 
 
 def test_a_list_of_nothing_allows_nothing_with_ours(server: Running) -> None:
@@ -203,12 +203,12 @@ FILTERED = [
 @pytest.mark.parametrize("row", FILTERED, ids=titles)
 def test_what_is_denied_is_left_out_of_wider_subscriptions(server: Running, row: Row) -> None:
     with enter(server, "lists") as link, enter(server, "all") as publisher:
-        assert link.answer(row.said) == still_open()
+        assert link.answer(row.sent) == still_open()
         for subject in (b"ok.secret", b"ok.hidden.x", b"ok.open"):
-            publisher.say(b"PUB " + subject + b" 2\r\nhi\r\n")
+            publisher.send(b"PUB " + subject + b" 2\r\nhi\r\n")
         assert publisher.settle() == b""
-        heard = link.settle()
-        assert sorted(heard.split(b"MSG ")) == sorted(row.heard.split(b"MSG "))
+        received = link.settle()
+        assert sorted(received.split(b"MSG ")) == sorted(row.received.split(b"MSG "))
 
 
 def test_a_default_user_is_bound_too_before_and_after_connect(server: Running, shelf: ServerShelf) -> None:
@@ -218,17 +218,17 @@ def test_a_default_user_is_bound_too_before_and_after_connect(server: Running, s
     port = shelf.get(server.kind, users).port
     for connect in (b"", connect_op()):
         with RawLink(port) as link:
-            link.say(connect)
-            heard = link.answer(b"PUB other 1\r\nx\r\nSUB secret 1\r\n").said
-            assert heard.replace(b"+OK\r\n", b"") == no_pub("other") + no_sub("secret")
+            link.send(connect)
+            received = link.answer(b"PUB other 1\r\nx\r\nSUB secret 1\r\n").output
+            assert received.replace(b"+OK\r\n", b"") == no_pub("other") + no_sub("secret")
 
 
 def test_what_one_member_may_not_have_another_gets(server: Running) -> None:
     with enter(server, "lists") as limited, enter(server, "all") as free, enter(server, "all") as publisher:
         for link in (limited, free):
-            link.say(b"SUB ok.> workers 1\r\n")
+            link.send(b"SUB ok.> workers 1\r\n")
             assert link.settle() == b""
-        publisher.say(b"PUB ok.secret 1\r\nx\r\n" * 20)
+        publisher.send(b"PUB ok.secret 1\r\nx\r\n" * 20)
         assert publisher.settle() == b""
         assert limited.settle() == b""
         assert free.settle() == b"MSG ok.secret 1 1\r\nx\r\n" * 20
@@ -237,41 +237,41 @@ def test_what_one_member_may_not_have_another_gets(server: Running) -> None:
 def test_what_is_denied_does_not_count_towards_the_end_of_a_subscription(server: Running) -> None:
     with enter(server, "lists") as link, enter(server, "all") as publisher:
         assert link.answer(b"SUB ok.> 1\r\nUNSUB 1 2\r\n") == still_open()
-        publisher.say(b"PUB ok.secret 1\r\nx\r\n" * 5 + b"PUB ok.a 1\r\n1\r\nPUB ok.a 1\r\n2\r\nPUB ok.a 1\r\n3\r\n")
+        publisher.send(b"PUB ok.secret 1\r\nx\r\n" * 5 + b"PUB ok.a 1\r\n1\r\nPUB ok.a 1\r\n2\r\nPUB ok.a 1\r\n3\r\n")
         assert publisher.settle() == b""
         assert link.settle() == b"MSG ok.a 1 1\r\n1\r\nMSG ok.a 1 1\r\n2\r\n"
 
 
 def test_a_response_may_be_sent_once_and_only_where_one_was_asked_for(server: Running) -> None:
-    with enter(server, "responder") as service, enter(server, "all") as asker:
+    with enter(server, "responder") as service, enter(server, "all") as requester:
         assert service.answer(b"SUB service.> 1\r\n") == still_open()
-        asker.say(b"SUB inbox.* 1\r\nPUB service.a inbox.1 2\r\nhi\r\n")
-        assert asker.settle() == b""
+        requester.send(b"SUB inbox.* 1\r\nPUB service.a inbox.1 2\r\nhi\r\n")
+        assert requester.settle() == b""
         assert service.settle() == b"MSG service.a 1 inbox.1 2\r\nhi\r\n"
         assert service.answer(b"PUB inbox.2 1\r\nx\r\n") == still_open(no_pub("inbox.2"))
         assert service.answer(b"PUB inbox.1 2\r\nok\r\n") == still_open()
-        assert asker.settle() == b"MSG inbox.1 1 2\r\nok\r\n"
+        assert requester.settle() == b"MSG inbox.1 1 2\r\nok\r\n"
         assert service.answer(b"PUB inbox.1 2\r\nok\r\n") == still_open(no_pub("inbox.1"))
-        assert asker.settle() == b""
+        assert requester.settle() == b""
 
 
 def test_as_many_responses_as_are_allowed_may_be_sent(server: Running) -> None:
-    with enter(server, "twice") as service, enter(server, "all") as asker:
+    with enter(server, "twice") as service, enter(server, "all") as requester:
         assert service.answer(b"SUB service.> 1\r\n") == still_open()
-        asker.say(b"SUB inbox.* 1\r\nPUB service.a inbox.1 2\r\nhi\r\nPUB service.a log 2\r\nhi\r\n")
-        assert asker.settle() == b""
+        requester.send(b"SUB inbox.* 1\r\nPUB service.a inbox.1 2\r\nhi\r\nPUB service.a log 2\r\nhi\r\n")
+        assert requester.settle() == b""
         service.settle()
         # All in one write: one run of equal ops.
         assert service.answer(b"PUB inbox.1 1\r\nx\r\n" * 4) == still_open(no_pub("inbox.1") * 2)
-        assert asker.settle() == b"MSG inbox.1 1 1\r\nx\r\n" * 2
+        assert requester.settle() == b"MSG inbox.1 1 1\r\nx\r\n" * 2
         assert service.answer(b"PUB log 1\r\nx\r\n" * 4) == still_open()
 
 
 def test_a_response_comes_too_late_when_its_time_is_over(server: Running) -> None:
-    with enter(server, "brief") as service, enter(server, "all") as asker:
+    with enter(server, "brief") as service, enter(server, "all") as requester:
         assert service.answer(b"SUB service.> 1\r\n") == still_open()
-        asker.say(b"PUB service.a inbox.1 2\r\nhi\r\n")
-        assert asker.settle() == b""
+        requester.send(b"PUB service.a inbox.1 2\r\nhi\r\n")
+        assert requester.settle() == b""
         service.settle()
         for _ in range(50):  # some round trips: longer than the millisecond that it has
             service.settle()
@@ -304,7 +304,7 @@ RESERVED = [
 @pytest.mark.parametrize("row", RESERVED, ids=titles)
 def test_the_servers_own_subjects(server: Running, row: Row) -> None:
     with enter(server, "all") as link:
-        assert link.answer(row.said) == still_open(row.heard)
+        assert link.answer(row.sent) == still_open(row.received)
 
 
 @pytest.mark.parametrize(
@@ -320,8 +320,8 @@ def test_a_refusal_quotes_the_subject_as_go_does(server: Running, subject: bytes
         "\u2028".encode(): b"\\u2028",
     }.get(subject, subject)
     with enter(server, "short") as link:
-        said = b"SUB " + subject + b" 1\r\nPUB " + subject + b" 1\r\nx\r\n"
-        assert link.answer(said) == still_open(
+        output = b"SUB " + subject + b" 1\r\nPUB " + subject + b" 1\r\nx\r\n"
+        assert link.answer(output) == still_open(
             b"-ERR 'Permissions Violation for Subscription to \"" + quoted + b"\"'\r\n",
             b"-ERR 'Permissions Violation for Publish to \"" + quoted + b"\"'\r\n",
         )

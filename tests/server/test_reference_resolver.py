@@ -47,7 +47,7 @@ def full(directory: Path, more: str = "allow_delete: true, ") -> str:
 def enter(port: int, account: Key, user: Key = USER) -> RawLink:
     link = RawLink(port)
     nonce = read_info(link.greeting)["nonce"]
-    link.say(connect_op(jwt=CHAIN.user(user, account), sig=user.sign(nonce)))
+    link.send(connect_op(jwt=CHAIN.user(user, account), sig=user.sign(nonce)))
     return link
 
 
@@ -61,7 +61,7 @@ class Admin:
 
     def __init__(self, server: Running) -> None:
         self.link = enter(server.port, CHAIN.system, ADMIN)
-        self.link.say(b"SUB answers 1\r\n")
+        self.link.send(b"SUB answers 1\r\n")
         assert self.link.settle() == b""
 
     def __enter__(self) -> "Admin":
@@ -70,20 +70,20 @@ class Admin:
     def __exit__(self, *_: object) -> None:
         self.link.close()
 
-    def hear(self) -> bytes:
-        while not (line := self.link.hear_line()).startswith((b"MSG ", b"HMSG ")):
+    def receive(self) -> bytes:
+        while not (line := self.link.receive_line()).startswith((b"MSG ", b"HMSG ")):
             assert line == b"PING\r\n", line
         words = line.split()
-        assert line.startswith(b"MSG"), self.link.hear(int(words[-1]))
-        return self.link.hear(int(words[-1]) + 2)[:-2]
+        assert line.startswith(b"MSG"), self.link.receive(int(words[-1]))
+        return self.link.receive(int(words[-1]) + 2)[:-2]
 
     def send(self, subject: str, payload: str | bytes = b"") -> None:
         body = payload.encode() if isinstance(payload, str) else payload
-        self.link.say(b"PUB %s answers %d\r\n%s\r\n" % (subject.encode(), len(body), body))
+        self.link.send(b"PUB %s answers %d\r\n%s\r\n" % (subject.encode(), len(body), body))
 
     def ask(self, subject: str, payload: str | bytes = b"") -> dict[str, Any]:
         self.send(subject, payload)
-        document: dict[str, Any] = json.loads(self.hear())
+        document: dict[str, Any] = json.loads(self.receive())
         assert document.pop("server")["id"].startswith("N")
         return document
 
@@ -118,9 +118,9 @@ def test_an_account_that_is_pushed_may_come_and_is_kept(kind: str, tmp_path: Pat
             listed = sorted([*CHAIN.accounts, NEW.public])
             assert sorted(admin.ask("$SYS.REQ.CLAIMS.LIST")["data"]) == listed
             admin.send(f"$SYS.REQ.ACCOUNT.{NEW.public}.CLAIMS.LOOKUP")
-            assert admin.hear() == account(NEW).encode()
+            assert admin.receive() == account(NEW).encode()
             admin.send(f"$SYS.REQ.ACCOUNT.{Key(NkeyKind.ACCOUNT, 99).public}.CLAIMS.LOOKUP")
-            assert admin.hear() == b""
+            assert admin.receive() == b""
     assert (directory / f"{NEW.public}.jwt").read_text() == account(NEW)
     with serve(kind, tmp_path, full(directory)) as server:
         assert try_to_enter(server.port, NEW) == still_open()
@@ -129,11 +129,11 @@ def test_an_account_that_is_pushed_may_come_and_is_kept(kind: str, tmp_path: Pat
 def test_a_pack_has_every_account_until_the_digests_are_equal(kind: str, tmp_path: Path) -> None:
     with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
         admin.send("$SYS.REQ.CLAIMS.PACK", bytes(32))
-        packed = {admin.hear() for _ in range(3)}
+        packed = {admin.receive() for _ in range(3)}
         assert packed == {f"{key}|{jwt}".encode() for key, jwt in CHAIN.accounts.items()}
-        assert admin.hear() == b""
+        assert admin.receive() == b""
         admin.send("$SYS.REQ.CLAIMS.PACK", _digest(CHAIN.accounts.values()))
-        assert admin.hear() == b""
+        assert admin.receive() == b""
 
 
 def _digest(tokens: Any) -> bytes:
@@ -177,7 +177,7 @@ def test_clients_that_a_push_revokes_have_to_leave(kind: str, tmp_path: Path) ->
         assert stays.settle() == leaves.settle() == b""
         push = account(CHAIN.a, revocations={Key(NkeyKind.USER, 74).public: NEWER})
         assert admin.ask(f"$SYS.REQ.ACCOUNT.{CHAIN.a.public}.CLAIMS.UPDATE", push) == updated(CHAIN.a)
-        assert leaves.hear_end() == b"-ERR 'User Authentication Revoked'\r\n"
+        assert leaves.receive_end() == b"-ERR 'User Authentication Revoked'\r\n"
         assert stays.settle() == b""
 
 
@@ -194,19 +194,19 @@ def test_an_operator_deletes_accounts_and_their_clients_have_to_leave(kind: str,
             (deletion(CHAIN.operator, CHAIN.a.public, about=STRANGER.public), "not self signed"),
             (deletion(CHAIN.operator, CHAIN.system.public), "not allowed to delete system account"),
         ):
-            said = admin.ask("$SYS.REQ.CLAIMS.DELETE", order)["error"]["description"]
-            assert said.endswith(f" failed - {reason}")
+            output = admin.ask("$SYS.REQ.CLAIMS.DELETE", order)["error"]["description"]
+            assert output.endswith(f" failed - {reason}")
         answer = admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))
         assert answer == {"data": {"code": 200, "message": "deleted 1 accounts"}}
-        assert b"Account Authentication Expired" in link.hear_end()
+        assert b"Account Authentication Expired" in link.receive_end()
     names = {path.name for path in directory.iterdir() if path.name.startswith(CHAIN.a.public)}
     assert names == {f"{CHAIN.a.public}.jwt.deleted"}
 
 
 def test_without_allow_delete_nothing_is_deleted(kind: str, tmp_path: Path) -> None:
     with serve(kind, tmp_path, full(tmp_path / "accounts", "")) as server, Admin(server) as admin:
-        said = admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))["error"]["description"]
-        assert said.endswith(" failed - delete must be enabled in server config")
+        output = admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))["error"]["description"]
+        assert output.endswith(" failed - delete must be enabled in server config")
         assert try_to_enter(server.port, CHAIN.a) == still_open()
 
 
@@ -248,16 +248,16 @@ def test_a_push_may_give_an_account_streams_and_more_of_them(kind: str, tmp_path
 def _stream_limit(link: RawLink, wanted: int) -> int:
     """`max_streams` of $JS.API.INFO, which an account has a moment after the push. An answer may come behind the PONG."""
     found, deadline = -1, time.monotonic() + 30
-    link.say(b"SUB info 9\r\n")
+    link.send(b"SUB info 9\r\n")
     while time.monotonic() < deadline:
-        link.say(b"PUB $JS.API.INFO info 0\r\n\r\n")
-        said = link.settle()
-        for line in said.split(b"\r\n"):
+        link.send(b"PUB $JS.API.INFO info 0\r\n\r\n")
+        output = link.settle()
+        for line in output.split(b"\r\n"):
             if b"max_streams" in line:
                 found = json.loads(line)["limits"]["max_streams"]
         if found == wanted:
             break
-    link.say(b"UNSUB 9\r\n")
+    link.send(b"UNSUB 9\r\n")
     link.settle()
     return found
 
@@ -275,11 +275,11 @@ def test_the_streams_of_a_deleted_account_stay_and_are_there_again_when_it_comes
         push(admin, NEWER + 1)
         with enter(server.port, CHAIN.a) as link:
             assert _stream_limit(link, 3) == 3
-            link.say(b'SUB made 1\r\nPUB $JS.API.STREAM.CREATE.S made 29\r\n{"name":"S","subjects":["s"]}\r\n')
-            while b'"S"' not in link.hear_line():
+            link.send(b'SUB made 1\r\nPUB $JS.API.STREAM.CREATE.S made 29\r\n{"name":"S","subjects":["s"]}\r\n')
+            while b'"S"' not in link.receive_line():
                 pass
             admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))
-            link.hear_end()
+            link.receive_end()
         push(admin, NEWER + 2)
         with enter(server.port, CHAIN.a) as link:
             assert _stream_limit(link, 3) == 3
@@ -293,8 +293,8 @@ def test_the_streams_of_a_deleted_account_stay_and_are_there_again_when_it_comes
 
 
 def _has_stream(link: RawLink) -> bool:
-    link.say(b"SUB names 1\r\nPUB $JS.API.STREAM.NAMES names 0\r\n\r\n")
-    while b"streams" not in (line := link.hear_line()):
+    link.send(b"SUB names 1\r\nPUB $JS.API.STREAM.NAMES names 0\r\n\r\n")
+    while b"streams" not in (line := link.receive_line()):
         pass
     return b'["S"]' in line
 
@@ -345,9 +345,9 @@ def test_a_url_by_https_is_read_as_resolver_tls_says(kind: str, tmp_path: Path) 
     made = make_certificates(tmp_path / "certificates")
     own = f'cert_file: "{made.client_cert}", key_file: "{made.client_key}"'
     with accounts_by_url(dict(CHAIN.accounts), made) as url:
-        asked = config(f"URL({url})", preload=False)
+        config_text = config(f"URL({url})", preload=False)
         right = f'resolver_tls {{ ca_file: "{made.ca}", {own} }}\n'
-        with serve(kind, tmp_path / "right", asked + right) as server:
+        with serve(kind, tmp_path / "right", config_text + right) as server:
             assert try_to_enter(server.port, CHAIN.a) == still_open()
 
 

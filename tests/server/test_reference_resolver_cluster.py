@@ -33,7 +33,7 @@ def config(resolver: str, port: int, other: int) -> str:
 def enter(port: int, account: Key, user: Key) -> RawLink:
     link = RawLink(port)
     nonce = read_info(link.greeting)["nonce"]
-    link.say(connect_op(jwt=CHAIN.user(user, account), sig=user.sign(nonce)))
+    link.send(connect_op(jwt=CHAIN.user(user, account), sig=user.sign(nonce)))
     return link
 
 
@@ -41,8 +41,8 @@ def push(port: int) -> None:
     """A new account, at one server."""
     with enter(port, CHAIN.system, ADMIN) as link:
         token = CHAIN.account(NEW).encode()
-        link.say(b"SUB answers 1\r\nPUB $SYS.REQ.CLAIMS.UPDATE answers %d\r\n%b\r\n" % (len(token), token))
-        assert b'"code":200' in link.hear_until(b"}\r\n")
+        link.send(b"SUB answers 1\r\nPUB $SYS.REQ.CLAIMS.UPDATE answers %d\r\n%b\r\n" % (len(token), token))
+        assert b'"code":200' in link.receive_until(b"}\r\n")
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
@@ -76,12 +76,12 @@ def test_a_cache_asks_the_other_server_for_an_account_that_it_needs(first: str, 
         place.mkdir()
     with (
         serve(first, places[0], config(kinds[0], *ports)) as known,
-        serve(second, places[1], config(kinds[1], *reversed(ports))) as asking,
+        serve(second, places[1], config(kinds[1], *reversed(ports))) as requester,
     ):
         push(known.port)
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:  # until the two have found each other
-            with enter(asking.port, NEW, USER) as link:
+            with enter(requester.port, NEW, USER) as link:
                 if link.answer(b"PING\r\n") == still_open(b"PONG\r\n"):
                     break
             time.sleep(0.05)

@@ -45,7 +45,7 @@ def asks_clients(certificates: Certificates, *more: str) -> str:
 
 def prove_service_over_tls(server: Running, context: ssl.SSLContext, *, first: bool = False) -> None:
     with TlsLink(server.port, context, first=first) as link:
-        link.say(connect_op() + b"SUB a 1\r\nPUB a 2\r\nok\r\n")
+        link.send(connect_op() + b"SUB a 1\r\nPUB a 2\r\nok\r\n")
         assert link.settle() == b"MSG a 1 2\r\nok\r\n"
 
 
@@ -58,7 +58,7 @@ def test_a_client_upgrades_behind_info(shelf: ServerShelf, kind: str, certificat
         assert info["tls_required"] is True
         assert "tls_verify" not in info
         assert link.version == ("TLSv1.3" if newest else "TLSv1.2")
-        link.say(connect_op(tls_required=True) + b"SUB a 1\r\nPUB a %d\r\n%b\r\n" % (len(payload), payload))
+        link.send(connect_op(tls_required=True) + b"SUB a 1\r\nPUB a %d\r\n%b\r\n" % (len(payload), payload))
         assert link.settle() == b"MSG a 1 %d\r\n%b\r\n" % (len(payload), payload)
 
 
@@ -75,15 +75,15 @@ def test_old_versions_of_tls_are_not_spoken(shelf: ServerShelf, kind: str, certi
 
 
 @pytest.mark.parametrize(
-    "said", [connect_op() + b"PING\r\n", b"\x15\x03\x01\x00\x02\x02\x28", b"\x16\x03\x01" + b"\xff" * 500]
+    "sent", [connect_op() + b"PING\r\n", b"\x15\x03\x01\x00\x02\x02\x28", b"\x16\x03\x01" + b"\xff" * 500]
 )
 def test_clear_text_where_tls_is_required_is_cut_off_without_a_word(
-    shelf: ServerShelf, kind: str, certificates: Certificates, said: bytes
+    shelf: ServerShelf, kind: str, certificates: Certificates, sent: bytes
 ) -> None:
     server = shelf.get(kind, tls_block(certificates))
     with RawLink(server.port) as link:
-        link.say(said)
-        assert b"ERR" not in link.hear_end(), "no NATS; an alert of TLS is fine"
+        link.send(sent)
+        assert b"ERR" not in link.receive_end(), "no NATS; an alert of TLS is fine"
     prove_service_over_tls(server, trusting(certificates))
 
 
@@ -92,7 +92,7 @@ def test_silence_is_cut_off_when_the_time_for_the_handshake_is_over(
 ) -> None:
     server = shelf.get(kind, tls_block(certificates, "timeout: 1"))
     with RawLink(server.port) as link:
-        assert link.hear_end() == b""
+        assert link.receive_end() == b""
     prove_service_over_tls(server, trusting(certificates))
 
 
@@ -100,16 +100,16 @@ def test_a_server_that_verifies_takes_only_clients_that_its_ca_vouches_for(
     shelf: ServerShelf, kind: str, certificates: Certificates
 ) -> None:
     server = shelf.get(kind, asks_clients(certificates))
-    with TlsLink(server.port, trusting(certificates, who="client")) as link:
+    with TlsLink(server.port, trusting(certificates, owner="client")) as link:
         assert read_info(link.greeting)["tls_verify"] is True
         assert link.answer(connect_op()) == still_open()
-    for who in ("", "stranger"):
+    for owner in ("", "stranger"):
         # With TLS 1.3 the client is done before the server has looked at its certificate.
         with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
-            with TlsLink(server.port, trusting(certificates, who=who)) as link:
-                link.say(connect_op())
+            with TlsLink(server.port, trusting(certificates, owner=owner)) as link:
+                link.send(connect_op())
                 link.settle()
-    prove_service_over_tls(server, trusting(certificates, who="client"))
+    prove_service_over_tls(server, trusting(certificates, owner="client"))
 
 
 def distinguished_name(certificate: Path) -> str:
@@ -124,7 +124,7 @@ def test_a_certificate_can_name_the_user(shelf: ServerShelf, kind: str, certific
     name = "derek@nats.io" if by == "email" else distinguished_name(certificates.client_cert)
     users = f'authorization {{ users = [ {{ user: "{name}", permissions: {{ publish: "mine" }} }} ] }}'
     server = shelf.get(kind, asks_clients(certificates, "verify_and_map: true") + users)
-    with TlsLink(server.port, trusting(certificates, who="client")) as link:
+    with TlsLink(server.port, trusting(certificates, owner="client")) as link:
         assert link.answer(connect_op()) == still_open()
         refused = b"-ERR 'Permissions Violation for Publish to \"other\"'\r\n"
         assert link.answer(b"PUB mine 1\r\nx\r\nPUB other 1\r\nx\r\n") == still_open(refused)
@@ -136,7 +136,7 @@ def test_a_certificate_that_names_nobody_is_not_enough(
     users = "authorization { users = [ { user: somebody.else, password: p } ] }"
     server = shelf.get(kind, asks_clients(certificates, "verify_and_map: true") + users)
     for shown in ({}, {"user": "somebody.else", "pass": "p"}):
-        with TlsLink(server.port, trusting(certificates, who="client")) as link:
+        with TlsLink(server.port, trusting(certificates, owner="client")) as link:
             assert link.answer(connect_op(**shown)) == closed(b"-ERR 'Authorization Violation'\r\n")
 
 
@@ -151,11 +151,11 @@ def test_certificates_can_be_pinned(shelf: ServerShelf, kind: str, certificates:
     taken = key_fingerprint(certificates.client_cert if pinned else certificates.stranger_cert)
     server = shelf.get(kind, asks_clients(certificates, f'pinned_certs: ["{taken}"]'))
     if pinned:
-        prove_service_over_tls(server, trusting(certificates, who="client"))
+        prove_service_over_tls(server, trusting(certificates, owner="client"))
         return
     with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
-        with TlsLink(server.port, trusting(certificates, who="client")) as link:
-            link.say(connect_op())
+        with TlsLink(server.port, trusting(certificates, owner="client")) as link:
+            link.send(connect_op())
             link.settle()
 
 
@@ -193,14 +193,14 @@ def test_credentials_are_asked_for_inside_tls_too(shelf: ServerShelf, kind: str,
     with TlsLink(server.port, context) as link:
         assert link.answer(connect_op()) == closed(b"-ERR 'Authorization Violation'\r\n")
     with TlsLink(server.port, context) as link:
-        assert link.hear_end() == b"-ERR 'Authentication Timeout'\r\n"
+        assert link.receive_end() == b"-ERR 'Authentication Timeout'\r\n"
 
 
 def test_nats_py_speaks_tls_with_it(shelf: ServerShelf, kind: str, certificates: Certificates) -> None:
     server = shelf.get(kind, asks_clients(certificates))
 
     async def main() -> None:
-        context = trusting(certificates, who="client")
+        context = trusting(certificates, owner="client")
         async with asyncio.timeout(20):
             client = await nats.connect(f"tls://localhost:{server.port}", tls=context, allow_reconnect=False)
             subscription = await client.subscribe("a")

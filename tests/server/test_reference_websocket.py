@@ -74,13 +74,13 @@ def test_it_carries_messages_to_and_from_other_clients(server: Running) -> None:
     payload = bytes(range(256)) * 3000
     with WebSocketLink(server.websocket_port) as web, RawLink(server.port) as plain:
         for link in (web, plain):
-            link.say(connect_op() + b"SUB big 1\r\n")
+            link.send(connect_op() + b"SUB big 1\r\n")
             assert link.settle() == b""
         wanted = b"MSG big 1 %d\r\n%b\r\n" % (len(payload), payload)
-        web.say(b"PUB big %d\r\n%b\r\n" % (len(payload), payload))
+        web.send(b"PUB big %d\r\n%b\r\n" % (len(payload), payload))
         assert web.settle() == wanted
         assert plain.settle() == wanted
-        plain.say(b"PUB big %d\r\n%b\r\n" % (len(payload), payload))
+        plain.send(b"PUB big %d\r\n%b\r\n" % (len(payload), payload))
         assert plain.settle() == wanted
         assert web.settle() == wanted
 
@@ -91,18 +91,18 @@ def test_ops_may_be_cut_anywhere(server: Running) -> None:
     with WebSocketLink(server.websocket_port) as link:
         for at in range(0, len(frames), 3):
             link.send_bytes(frames[at : at + 3])
-        assert link.hear_until(b"PONG\r\n") == b"MSG a 1 2\r\nhi\r\nPONG\r\n"
+        assert link.receive_until(b"PONG\r\n") == b"MSG a 1 2\r\nhi\r\nPONG\r\n"
     with WebSocketLink(server.websocket_port) as link:
         parts = [frame(ops[:10], fin=False), frame(ops[10:20], 0, fin=False), frame(b"", PING), frame(ops[20:], 0)]
         link.send_bytes(b"".join(parts))
-        assert link.hear_until(b"PONG\r\n") == b"MSG a 1 2\r\nhi\r\nPONG\r\n"
+        assert link.receive_until(b"PONG\r\n") == b"MSG a 1 2\r\nhi\r\nPONG\r\n"
         assert link.pongs == [b""]
 
 
 def test_text_frames_carry_nats_bytes_too(server: Running) -> None:
     with WebSocketLink(server.websocket_port) as link:
         link.send_bytes(frame(connect_op() + b"SUB a\xff 1\r\nPUB a\xff 1\r\n\xfe\r\nPING\r\n", TEXT))
-        assert link.hear_until(b"PONG\r\n") == b"MSG a\xff 1 1\r\n\xfe\r\nPONG\r\n"
+        assert link.receive_until(b"PONG\r\n") == b"MSG a\xff 1 1\r\n\xfe\r\nPONG\r\n"
 
 
 def test_ping_gets_pong_with_its_payload(server: Running) -> None:
@@ -116,7 +116,7 @@ def test_ping_gets_pong_with_its_payload(server: Running) -> None:
 def test_close_is_answered_in_kind(server: Running, payload: bytes) -> None:
     with WebSocketLink(server.websocket_port) as link:
         link.send_bytes(frame(payload, CLOSE))
-        assert link.hear_end() == b""
+        assert link.receive_end() == b""
         assert link.closing == int.from_bytes(payload[:2], "big")
 
 
@@ -127,8 +127,8 @@ def test_compression_is_used_when_both_want_it(kind: str, shelf: ServerShelf) ->
         assert not link.compresses, "it was not asked for"
     with WebSocketLink(server.websocket_port, None, COMPRESSION) as link:
         assert link.compresses
-        link.say(connect_op() + b"SUB a 1\r\n")
-        link.say(b"PUB a %d\r\n%b\r\n" % (len(text), text))
+        link.send(connect_op() + b"SUB a 1\r\n")
+        link.send(b"PUB a %d\r\n%b\r\n" % (len(text), text))
         assert link.settle() == b"MSG a 1 %d\r\n%b\r\n" % (len(text), text)
         link.send_bytes(frame(b"PUB a 1\r\nx\r\n"))
         assert link.settle() == b"MSG a 1 1\r\nx\r\n", "a message may be left uncompressed"
@@ -145,7 +145,7 @@ def test_wss(kind: str, shelf: ServerShelf, certificates: Certificates) -> None:
     payload = bytes(range(256)) * 3000
     for headers in ([], [COMPRESSION]):
         with WebSocketLink(server.websocket_port, trusting(certificates), *headers) as link:
-            link.say(connect_op() + b"SUB a 1\r\nPUB a %d\r\n%b\r\n" % (len(payload), payload))
+            link.send(connect_op() + b"SUB a 1\r\nPUB a %d\r\n%b\r\n" % (len(payload), payload))
             assert link.settle() == b"MSG a 1 %d\r\n%b\r\n" % (len(payload), payload)
     with RawLink(server.port) as plain:
         assert plain.answer(connect_op()) == still_open()
@@ -175,8 +175,8 @@ REQUESTS: dict[str, tuple[bytes, bytes]] = {
 def test_a_request_that_is_no_upgrade_is_refused(server: Running, title: str) -> None:
     request, status = REQUESTS[title]
     with WebSocketLinkless(server.websocket_port) as link:
-        link.say(request)
-        answer = link.hear_until(b"\r\n\r\n")
+        link.send(request)
+        answer = link.receive_until(b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 " + status), answer
     prove_both(server)
 
@@ -185,12 +185,12 @@ def test_a_request_that_is_no_upgrade_is_refused(server: Running, title: str) ->
 def test_a_refused_request_may_be_followed_by_one_that_is_not(server: Running, title: str) -> None:
     request, status = REQUESTS[title]
     with WebSocketLinkless(server.websocket_port) as link:
-        for said in (request, request, upgrade_request(b"X: " + b"y" * 200_000 + b"\r\n", path=b"/?" + b"q" * 70_000)):
-            link.say(said)
-            head = link.hear_until(b"\r\n\r\n")
-            if said is request:
+        for sent in (request, request, upgrade_request(b"X: " + b"y" * 200_000 + b"\r\n", path=b"/?" + b"q" * 70_000)):
+            link.send(sent)
+            head = link.receive_until(b"\r\n\r\n")
+            if sent is request:
                 assert head.startswith(b"HTTP/1.1 " + status) and b"Connection: close" not in head
-                link.hear_until(b"\n")
+                link.receive_until(b"\n")
         assert head.startswith(b"HTTP/1.1 101 ")
 
 
@@ -206,10 +206,10 @@ class WebSocketLinkless(RawLink):
 
 def test_a_request_that_does_not_come_is_not_waited_for(kind: str, shelf: ServerShelf) -> None:
     server = shelf.get(kind, SHORT)
-    for said in (b"", b"GET / HTTP/1.1\r\nHost:"):
+    for sent in (b"", b"GET / HTTP/1.1\r\nHost:"):
         with WebSocketLinkless(server.websocket_port) as link:
-            link.say(said)
-            assert b"101" not in link.hear_end()
+            link.send(sent)
+            assert b"101" not in link.receive_end()
     prove_both(server)
 
 
@@ -237,10 +237,10 @@ BAD_FRAMES: dict[str, tuple[bytes, int]] = {
 
 @pytest.mark.parametrize("title", BAD_FRAMES)
 def test_a_frame_that_breaks_the_rules_ends_the_connection(server: Running, title: str) -> None:
-    said, status = BAD_FRAMES[title]
+    sent, status = BAD_FRAMES[title]
     with WebSocketLink(server.websocket_port) as link:
-        link.send_bytes(said)
-        link.hear_end()
+        link.send_bytes(sent)
+        link.receive_end()
         assert link.closing in (status, None), "nats-server's close frame races with its end"
         assert link.closing == status or not server.is_ours
     prove_both(server)
@@ -261,11 +261,11 @@ def test_a_deflate_bomb_is_not_let_grow(kind: str, shelf: ServerShelf, connected
     bomb = deflated(b"\0" * (64 << 20))
     with WebSocketLink(server.websocket_port, None, COMPRESSION) as link:
         if connected:
-            link.say(connect_op())
+            link.send(connect_op())
             assert link.settle() == b""
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         link.send_bytes(frame(bomb, rsv=4))
-        link.hear_end()
+        link.receive_end()
         if server.is_ours:
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 << 10, "kilobytes"
     prove_both(server)
@@ -273,12 +273,12 @@ def test_a_deflate_bomb_is_not_let_grow(kind: str, shelf: ServerShelf, connected
 
 def test_violations_of_nats_end_a_websocket_as_they_end_a_connection(server: Running) -> None:
     with WebSocketLink(server.websocket_port) as link:
-        link.say(b"FOO\r\n")
-        heard = link.hear_end()
-        assert heard == b"-ERR 'Unknown Protocol Operation'\r\n" or (not heard and not server.is_ours), "it races there"
+        link.send(b"FOO\r\n")
+        received = link.receive_end()
+        assert received == b"-ERR 'Unknown Protocol Operation'\r\n" or not (received or server.is_ours), "it races"
     with WebSocketLink(server.websocket_port) as link:
-        link.say(connect_op() + b"PUB a 99999999\r\n")
-        assert link.hear_end() == b"-ERR 'Maximum Payload Violation'\r\n"
+        link.send(connect_op() + b"PUB a 99999999\r\n")
+        assert link.receive_end() == b"-ERR 'Maximum Payload Violation'\r\n"
     prove_both(server)
 
 
@@ -370,12 +370,12 @@ def test_npms_client_for_browsers_connects_through_it(server: Running) -> None:
             ear = await plain.subscribe("web.>")
             await web.publish("web.1", bytes(range(256)), headers=[("A", "1"), ("A", "2")])
             await web.flush()
-            (message,) = await ear.hear(1)
+            (message,) = await ear.receive(1)
             assert (message.subject, message.data) == ("web.1", bytes(range(256)))
             ear = await web.subscribe("back")
             await plain.publish("back", b"x" * 100_000)
             await plain.flush()
-            assert [len(one.data) for one in await ear.hear(1)] == [100_000]
+            assert [len(one.data) for one in await ear.receive(1)] == [100_000]
 
     asyncio.run(main())
     prove_both(server)
@@ -389,6 +389,6 @@ def test_natsrpy_connects_through_it(server: Running) -> None:
                 ear = await plain.subscribe("a")
                 await plain.flush()
                 await web.publish("a", bytes(100_000))
-                assert [message.data for message in await ear.hear(1)] == [bytes(100_000)]
+                assert [message.data for message in await ear.receive(1)] == [bytes(100_000)]
 
     asyncio.run(main())

@@ -50,9 +50,11 @@ def test_a_server_takes_the_socket_that_was_bound_for_it_and_one_that_comes_earl
             assert early.recv(5) == b"INFO "
             server.send_signal(signal.SIGTERM)
             assert server.stderr is not None
-            said = server.stderr.read().decode()
+            output = server.stderr.read().decode()
             assert server.wait(60) == 0
-        assert f"systemd listens on port {unused.getsockname()[1]} for this server, which has no listener there" in said
+        assert (
+            f"systemd listens on port {unused.getsockname()[1]} for this server, which has no listener there" in output
+        )
 
 
 def test_sockets_of_another_process_are_left_alone() -> None:

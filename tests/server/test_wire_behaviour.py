@@ -97,7 +97,7 @@ ACCEPTED_CONNECTS = [
 @pytest.mark.parametrize("row", ACCEPTED_CONNECTS, ids=titles)
 def test_connect_is_accepted(server: Server, row: Row) -> None:
     with RawLink(server.port) as link:
-        assert link.answer(row.said) == still_open(row.heard)
+        assert link.answer(row.sent) == still_open(row.received)
 
 
 REFUSED_CONNECTS = [
@@ -125,7 +125,7 @@ REFUSED_CONNECTS = [
 @pytest.mark.parametrize("row", REFUSED_CONNECTS, ids=titles)
 def test_connect_is_refused_and_the_connection_closed(server: Server, row: Row) -> None:
     with RawLink(server.port) as link:
-        assert link.answer(row.said) == closed(row.heard)
+        assert link.answer(row.sent) == closed(row.received)
     prove_service(server.port)
 
 
@@ -150,15 +150,15 @@ def test_before_connect_a_client_is_verbose_and_pedantic(server: Server) -> None
 
 def test_a_second_connect_drops_the_subscriptions(server: Server) -> None:
     with dial(server.port) as link:
-        link.say(b"SUB foo 1\r\n" + connect_op(name="again") + b"PUB foo 1\r\nx\r\n")
+        link.send(b"SUB foo 1\r\n" + connect_op(name="again") + b"PUB foo 1\r\nx\r\n")
         assert link.settle() == b""
 
 
 def test_a_client_of_protocol_1_gets_one_more_info_after_its_first_pong(server: Server) -> None:
     with RawLink(server.port) as link:
-        link.say(connect_op(protocol=1) + b"PING\r\n")
-        assert link.hear_line() == b"PONG\r\n"
-        info = read_info(link.hear_line())
+        link.send(connect_op(protocol=1) + b"PING\r\n")
+        assert link.receive_line() == b"PONG\r\n"
+        info = read_info(link.receive_line())
         assert info["connect_info"] is True
         assert info["remote_account"] == "$G"
         assert info["client_id"] == read_info(link.greeting)["client_id"]
@@ -172,8 +172,8 @@ def test_ping_is_answered_before_connect(server: Server) -> None:
 
 def test_ten_thousand_pings_in_one_write_get_ten_thousand_pongs(server: Server) -> None:
     with dial(server.port) as link:
-        link.say(b"PING\r\n" * 10_000)
-        assert link.hear(6 * 10_000) == b"PONG\r\n" * 10_000
+        link.send(b"PING\r\n" * 10_000)
+        assert link.receive(6 * 10_000) == b"PONG\r\n" * 10_000
         assert link.settle() == b""
 
 
@@ -196,7 +196,7 @@ VERBOSE = [
 @pytest.mark.parametrize("row", VERBOSE, ids=titles)
 def test_verbose_says_ok(server: Server, row: Row) -> None:
     with dial(server.port, verbose=True) as link:
-        assert link.answer(row.said) == still_open(row.heard)
+        assert link.answer(row.sent) == still_open(row.received)
 
 
 @pytest.mark.parametrize("subject", [b"foo.*", b"foo.>", b"foo..bar", b".foo", b"foo.", b"*", b">"])
@@ -208,9 +208,9 @@ def test_pedantic_complains_of_a_publish_subject_and_stays_open(server: Server, 
 
 def test_the_pedantic_complaint_does_not_wait_for_the_payload(server: Server) -> None:
     with dial(server.port, pedantic=True) as link:
-        link.say(b"PUB foo.* 5\r\n")
-        assert link.hear_line() == b"-ERR 'Invalid Publish Subject'\r\n"
-        assert set(link.answer(b"hello\r\n").said.splitlines()) <= {
+        link.send(b"PUB foo.* 5\r\n")
+        assert link.receive_line() == b"-ERR 'Invalid Publish Subject'\r\n"
+        assert set(link.answer(b"hello\r\n").output.splitlines()) <= {
             b"-ERR 'Invalid Publish Subject'"
         }  # nats-server's second
 
@@ -229,9 +229,9 @@ def test_without_pedantic_any_publish_subject_is_accepted_in_silence(server: Ser
 
 def test_without_echo_a_client_never_hears_itself(server: Server) -> None:
     with dial(server.port, echo=False) as link, dial(server.port) as other:
-        other.say(b"SUB foo 5\r\n")
+        other.send(b"SUB foo 5\r\n")
         assert other.settle() == b""
-        link.say(b"SUB foo 1\r\nSUB foo group 2\r\nPUB foo 1\r\nx\r\n")
+        link.send(b"SUB foo 1\r\nSUB foo group 2\r\nPUB foo 1\r\nx\r\n")
         assert link.settle() == b""
         assert other.settle() == b"MSG foo 5 1\r\nx\r\n"
 
@@ -273,13 +273,13 @@ TOLERATED = [
 @pytest.mark.parametrize("row", TOLERATED, ids=titles)
 def test_parser_accepts(server: Server, row: Row) -> None:
     with dial(server.port) as link:
-        assert link.answer(row.said) == still_open(row.heard)
+        assert link.answer(row.sent) == still_open(row.received)
 
 
 def test_ping_with_an_argument_is_answered(server: Server) -> None:
     with dial(server.port) as link:
-        link.say(b"PING x\r\n")
-        assert link.hear_line() == b"PONG\r\n"
+        link.send(b"PING x\r\n")
+        assert link.receive_line() == b"PONG\r\n"
         assert link.settle() == b""
 
 
@@ -313,7 +313,7 @@ UNKNOWN_OPERATIONS = [
 @pytest.mark.parametrize("row", UNKNOWN_OPERATIONS, ids=titles)
 def test_unknown_operation_is_named_and_the_connection_closed(server: Server, row: Row) -> None:
     with dial(server.port) as link:
-        assert link.answer(row.said) == closed(row.heard)
+        assert link.answer(row.sent) == closed(row.received)
     prove_service(server.port)
 
 
@@ -345,7 +345,7 @@ SILENT_CLOSINGS = [
 @pytest.mark.parametrize("row", SILENT_CLOSINGS, ids=titles)
 def test_wrong_arguments_close_the_connection_without_a_word(server: Server, row: Row) -> None:
     with dial(server.port) as link:
-        assert link.answer(row.said) == closed(row.heard)
+        assert link.answer(row.sent) == closed(row.received)
     prove_service(server.port)
 
 
@@ -368,7 +368,7 @@ TOO_LONG = [
 @pytest.mark.parametrize("row", TOO_LONG, ids=titles)
 def test_a_control_line_above_the_limit_is_refused(server: Server, row: Row) -> None:
     with dial(server.port) as link:
-        assert link.answer(row.said) == closed(row.heard)
+        assert link.answer(row.sent) == closed(row.received)
     prove_service(server.port)
 
 
@@ -381,63 +381,63 @@ def test_a_control_line_at_the_limit_is_accepted(server: Server) -> None:
 def test_a_control_line_at_the_limit_may_be_cut_within_its_end(server: Server) -> None:
     with dial(server.port) as link:
         subject = b"a" * (MAX_CONTROL_LINE - len(b" 1"))
-        link.say(b"PING\r\nSUB " + subject + b" 1\r")
-        assert link.hear_line() == b"PONG\r\n"
+        link.send(b"PING\r\nSUB " + subject + b" 1\r")
+        assert link.receive_line() == b"PONG\r\n"
         assert link.answer(b"\n") == still_open()
 
 
 def test_a_payload_at_the_limit_is_delivered_whole(server: Server) -> None:
     payload = bytes(range(256)) * (MAX_PAYLOAD // 256)
     with dial(server.port) as link:
-        link.say(b"SUB big 1\r\nPUB big %d\r\n" % MAX_PAYLOAD + payload + b"\r\n")
+        link.send(b"SUB big 1\r\nPUB big %d\r\n" % MAX_PAYLOAD + payload + b"\r\n")
         assert link.settle() == b"MSG big 1 %d\r\n" % MAX_PAYLOAD + payload + b"\r\n"
 
 
 @pytest.mark.parametrize("size", [MAX_PAYLOAD + 1, 999_999_999])
 def test_a_payload_above_the_limit_is_refused_before_it_comes(server: Server, size: int) -> None:
     with dial(server.port) as link:
-        link.say(b"PUB foo %d\r\n" % size)
-        assert link.hear_end() == b"-ERR 'Maximum Payload Violation'\r\n"
+        link.send(b"PUB foo %d\r\n" % size)
+        assert link.receive_end() == b"-ERR 'Maximum Payload Violation'\r\n"
     with dial(server.port) as link:
-        link.say(b"HPUB foo 12 %d\r\n" % size)
-        assert link.hear_end() == b"-ERR 'Maximum Payload Violation'\r\n"
+        link.send(b"HPUB foo 12 %d\r\n" % size)
+        assert link.receive_end() == b"-ERR 'Maximum Payload Violation'\r\n"
     prove_service(server.port)
 
 
 def test_a_payload_shorter_than_stated_swallows_what_follows(server: Server) -> None:
     with dial(server.port) as link:
-        link.say(b"SUB foo 1\r\nPUB foo 9\r\nabcd\r\nPING\r\n")
-        assert link.hear_end() == VIOLATION
+        link.send(b"SUB foo 1\r\nPUB foo 9\r\nabcd\r\nPING\r\n")
+        assert link.receive_end() == VIOLATION
     with dial(server.port) as link:
-        link.say(b"SUB foo 1\r\nPUB foo 10\r\nabcd\r\nPING\r\n")
+        link.send(b"SUB foo 1\r\nPUB foo 10\r\nabcd\r\nPING\r\n")
         assert link.settle() == b"MSG foo 1 10\r\nabcd\r\nPING\r\n"
 
 
 def test_an_op_that_comes_byte_by_byte_is_understood(server: Server) -> None:
     ops = b"SUB a.* q 7\r\nHPUB a.b r 17 19\r\nNATS/1.0\r\nA:1\r\n\r\nhi\r\nPUB a.c 00\r\n\r\n"
     with dial(server.port) as link:
-        link.say_in_pieces(ops, range(1, len(ops)))
+        link.send_in_pieces(ops, range(1, len(ops)))
         assert link.settle() == b"HMSG a.b 7 r 17 19\r\nNATS/1.0\r\nA:1\r\n\r\nhi\r\nMSG a.c 7 00\r\n\r\n"
 
 
 def test_what_was_said_before_the_end_of_the_stream_is_done(server: Server) -> None:
     with dial(server.port) as link, dial(server.port) as other:
-        other.say(b"SUB last 1\r\n")
+        other.send(b"SUB last 1\r\n")
         assert other.settle() == b""
-        link.say(b"PUB last 5\r\nwords\r\nPING\r\nPUB last 5\r\ncut")
-        link.say_no_more()
-        assert link.hear_end() == b"PONG\r\n"
+        link.send(b"PUB last 5\r\nwords\r\nPING\r\nPUB last 5\r\ncut")
+        link.end_sending()
+        assert link.receive_end() == b"PONG\r\n"
         assert other.settle() == b"MSG last 1 5\r\nwords\r\n"
 
 
 def test_garbage_on_one_link_disturbs_no_other(server: Server) -> None:
     with dial(server.port) as good:
-        good.say(b"SUB good 1\r\n")
+        good.send(b"SUB good 1\r\n")
         assert good.settle() == b""
         for row in UNKNOWN_OPERATIONS:
             with RawLink(server.port) as bad:
-                bad.say(row.said)
-            good.say(b"PUB good 1\r\nx\r\n")
+                bad.send(row.sent)
+            good.send(b"PUB good 1\r\nx\r\n")
             assert good.settle() == b"MSG good 1 1\r\nx\r\n"
 
 
@@ -458,29 +458,29 @@ BLOCKS = [
 def test_a_header_block_is_passed_on_as_it_is(server: Server, block: bytes) -> None:
     sizes = b"%d %d\r\n" % (len(block), len(block) + 2)
     with dial(server.port) as link:
-        link.say(b"SUB h 1\r\nHPUB h " + sizes + block + b"hi\r\nHPUB h answer.to " + sizes + block + b"hi\r\n")
-        heard = b"HMSG h 1 " + sizes + block + b"hi\r\nHMSG h 1 answer.to " + sizes + block + b"hi\r\n"
-        assert link.settle() == heard
+        link.send(b"SUB h 1\r\nHPUB h " + sizes + block + b"hi\r\nHPUB h answer.to " + sizes + block + b"hi\r\n")
+        expected = b"HMSG h 1 " + sizes + block + b"hi\r\nHMSG h 1 answer.to " + sizes + block + b"hi\r\n"
+        assert link.settle() == expected
 
 
 def test_a_header_size_of_zero_is_delivered_as_msg(server: Server) -> None:
     with dial(server.port) as link:
-        link.say(b"SUB h 1\r\nHPUB h 0 2\r\nhi\r\n")
+        link.send(b"SUB h 1\r\nHPUB h 0 2\r\nhi\r\n")
         assert link.settle() == b"MSG h 1 2\r\nhi\r\n"
 
 
 def test_a_subscriber_without_headers_gets_the_payload_alone(server: Server) -> None:
     block = b"NATS/1.0\r\nA: 1\r\n\r\n"
     with dial(server.port) as publisher, dial(server.port, headers=False) as old:
-        old.say(b"SUB h 1\r\n")
+        old.send(b"SUB h 1\r\n")
         assert old.settle() == b""
-        publisher.say(b"HPUB h back %d %d\r\n" % (len(block), len(block) + 2) + block + b"hi\r\n")
+        publisher.send(b"HPUB h back %d %d\r\n" % (len(block), len(block) + 2) + block + b"hi\r\n")
         assert publisher.settle() == b""
         assert old.settle() == b"MSG h 1 back 2\r\nhi\r\n"
 
 
 def test_connect_json_with_a_password_is_not_repeated(server: Server) -> None:
     with RawLink(server.port) as link:
-        link.say(b'CONNECT {"user":"u","pass":"hunter2","verbose":7}\r\n')
-        assert b"hunter2" not in link.hear_end()
+        link.send(b'CONNECT {"user":"u","pass":"hunter2","verbose":7}\r\n')
+        assert b"hunter2" not in link.receive_end()
         assert json.loads(link.greeting[5:])["proto"] == 1

@@ -105,7 +105,7 @@ def damage(rng: random.Random, op: bytes) -> bytes:
     return op[:position] + middle + op[position + 1 :]
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """What one server made of a script."""
 
     by_sid: dict[bytes, list[Delivery]]
@@ -131,33 +131,33 @@ def fold_complaints(lines: list[bytes]) -> list[bytes]:
     return [line for before, line in pairwise([b"", *lines]) if line != complaint or before != complaint]
 
 
-def run_script(port: int, script: bytes, cuts: list[int]) -> Heard:
+def run_script(port: int, script: bytes, cuts: list[int]) -> Received:
     """Runs the script on one link, with the listeners on links of their own; ends when the server closes the link."""
     listeners = [dial(port) for _ in LISTENERS]
     try:
         for subject, listener in zip(LISTENERS, listeners, strict=True):
-            listener.say(b"SUB " + subject + b" 1\r\n")
+            listener.send(b"SUB " + subject + b" 1\r\n")
             assert listener.settle() == b""
         with RawLink(port) as link:
-            link.say_in_pieces(script, cuts)
-            link.say_no_more()
-            deliveries, lines = split_deliveries(link.hear_end())
-        heard = [split_deliveries(listener.settle())[0] for listener in listeners]
+            link.send_in_pieces(script, cuts)
+            link.end_sending()
+            deliveries, lines = split_deliveries(link.receive_end())
+        received = [split_deliveries(listener.settle())[0] for listener in listeners]
     finally:
         for listener in listeners:
             listener.close()
-    return Heard(group_by_sid(deliveries), fold_complaints(lines), heard)
+    return Received(group_by_sid(deliveries), fold_complaints(lines), received)
 
 
-def describe_difference(real: Heard, ours: Heard) -> str:
+def describe_difference(real: Received, ours: Received) -> str:
     """Where the first differing stream is, shortened: whole scripts are hundreds of kilobytes."""
     streams: list[tuple[str, Sequence[object], Sequence[object]]] = [("lines", real.lines, ours.lines)]
     for sid in real.by_sid | ours.by_sid:
         streams += [(f"sid {sid!r}", real.by_sid.get(sid, []), ours.by_sid.get(sid, []))]
     for subject, theirs, mine in zip(LISTENERS, real.listeners, ours.listeners, strict=True):
         streams += [(f"listener {subject!r}", theirs, mine)]
-    for name, wanted, heard in streams:
-        for index, (want, got) in enumerate(zip_longest(wanted, heard)):
+    for name, wanted, received in streams:
+        for index, (want, got) in enumerate(zip_longest(wanted, received)):
             if want != got:
                 return f"{name}, item {index}: nats-server {str(want)[:200]}, ours {str(got)[:200]}"
     return "nothing differs"

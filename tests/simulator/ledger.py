@@ -15,7 +15,7 @@ class Ledger:
         self.acked: dict[str, dict[int, bytes]] = defaultdict(dict)
         self.confirmed: dict[int, float] = {}  # sequence -> when the server confirmed its acknowledgement
         self.group: dict[bytes, str] = {}  # message -> member of the queue group that got it
-        self.heard: dict[tuple[object, ...], int] = {}
+        self.received: dict[tuple[object, ...], int] = {}
         self.revisions: dict[str, int] = {}  # key -> the newest revision acknowledged to a writer
         self.replaced: dict[tuple[str, int], int] = {}  # key and revision -> the revision that replaced it
         self.batches: set[str] = set()  # committed ones, by name and size
@@ -54,26 +54,26 @@ class Ledger:
         self.confirmed.setdefault(sequence, now)
         self.counts["confirmed"] += 1
 
-    def fetched(self, sequence: int, asked_at: float) -> None:
-        """A consumer delivered this message to a request made at `asked_at`."""
-        if self.confirmed.get(sequence, asked_at) < asked_at:
+    def fetched(self, sequence: int, requested_at: float) -> None:
+        """A consumer delivered this message to a request made at `requested_at`."""
+        if self.confirmed.get(sequence, requested_at) < requested_at:
             raise Broken(f"sequence {sequence} came again after its acknowledgement was confirmed")
 
     def member_got(self, member: str, message: bytes) -> None:
         """A member of the queue group received a message."""
         first = self.group.setdefault(message, member)
-        if first != member or self.heard.get((member, message)):
+        if first != member or self.received.get((member, message)):
             raise Broken(f"{message!r} went to {first} and to {member}")
-        self.heard[member, message] = 1
+        self.received[member, message] = 1
         self.counts["queue"] += 1
 
     def subscriber_got(self, subscriber: str, reconnects: int, message: bytes) -> None:
         """A subscriber received a message of a publisher, on one of its connections."""
         publisher, _, number = message.rpartition(b":")
         key = (subscriber, reconnects, publisher)
-        if self.heard.get(key, -1) >= int(number):
-            raise Broken(f"{subscriber} got {message!r} behind {self.heard[key]}")
-        self.heard[key] = int(number)
+        if self.received.get(key, -1) >= int(number):
+            raise Broken(f"{subscriber} got {message!r} behind {self.received[key]}")
+        self.received[key] = int(number)
         self.counts["core"] += 1
 
     def key_written(self, key: str, last: int | None, revision: int) -> None:
@@ -94,9 +94,9 @@ class Ledger:
 
     def watcher_saw(self, watcher: str, revision: int) -> None:
         """A watch must see revisions in ascending order."""
-        if self.heard.get((watcher,), 0) >= revision:
-            raise Broken(f"{watcher} saw revision {revision} behind {self.heard[(watcher,)]}")
-        self.heard[(watcher,)] = revision
+        if self.received.get((watcher,), 0) >= revision:
+            raise Broken(f"{watcher} saw revision {revision} behind {self.received[(watcher,)]}")
+        self.received[(watcher,)] = revision
         self.counts["watched"] += 1
 
     def batch_came(self, batch: str) -> None:

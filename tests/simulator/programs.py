@@ -166,7 +166,7 @@ async def work(ledger: Ledger, urls: list[str]) -> None:
     consumer = client.jetstream(timeout=2.0).pull_consumer(STREAM, CONSUMER)
     while True:
         await pause(0.2)
-        asked_at = now()
+        requested_at = now()
         try:
             messages = await consumer.fetch(20, timeout=1.0)
         except FAILURES:
@@ -174,7 +174,7 @@ async def work(ledger: Ledger, urls: list[str]) -> None:
             continue
         for message in messages:
             sequence = message.metadata.stream_seq
-            ledger.fetched(sequence, asked_at)
+            ledger.fetched(sequence, requested_at)
             ledger.saw(STREAM, sequence, message.data)
             with suppress(*FAILURES):
                 await message.ack(confirm=1.0)

@@ -63,8 +63,8 @@ def main() -> int:
     missing = [name for name in KINDS if not counts[name]]
     if missing:
         sys.exit(f"none was {', none was '.join(missing)}: these lives prove nothing")
-    told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(f"{done} steps in {lives} lives, {seconds:.0f} s: no promise was broken ({told})")
+    reported = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    print(f"{done} steps in {lives} lives, {seconds:.0f} s: no promise was broken ({reported})")
     return 0
 
 

@@ -126,8 +126,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.steps += 1
         self.now += STEP_SECONDS
         name = getattr(callback, "__qualname__", None) or type(callback).__name__
-        who = process.name if process is not None else ""
-        line = f"{self.now:.9f} {who} {name}"
+        owner = process.name if process is not None else ""
+        line = f"{self.now:.9f} {owner} {name}"
         self.fingerprint = zlib.crc32(line.encode(), self.fingerprint)
         if self.trace is not None:
             self.trace.append(line)

@@ -22,11 +22,11 @@ print(*open(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps"))
 @pytest.mark.timeout(900)
 def test_a_session_starts_with_the_classes_that_were_kept(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["spark-classes"])
-    said = capsys.readouterr()
-    if code and "archive of its own classes" in said.err:
+    output = capsys.readouterr()
+    if code and "archive of its own classes" in output.err:
         pytest.skip("this Java keeps no classes: Spark starts as without")
-    assert code == 0, said.err
-    archive = said.out.strip()
+    assert code == 0, output.err
+    archive = output.out.strip()
     child = subprocess.run([sys.executable, "-c", SESSION], capture_output=True, text=True, timeout=300)
     count, *mapped = child.stdout.splitlines()
     assert count == "3", child.stderr

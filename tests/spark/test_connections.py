@@ -79,10 +79,10 @@ def test_a_stream_is_read_under_the_prefix_of_its_api(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("WORD", "b")
-    who = {"user": "b", "password": "env:WORD"} if api == "there" else {}
+    login = {"user": "b", "password": "env:WORD"} if api == "there" else {}
     with place(tmp_path) as (filled, read):
         fill(filled, "FAR", ["far.*"], numbered("far", COUNT))
-        options = parse_options({"servers": read, "stream": "FAR", "jsApi": api, "transport": transport, **who})
+        options = parse_options({"servers": read, "stream": "FAR", "jsApi": api, "transport": transport, **login})
         state = state_of(options.server)
         wanted = Range("FAR", state.created, 1, COUNT + 1)
         with caplog.at_level(logging.WARNING, "headwater.spark"):

@@ -117,9 +117,9 @@ def test_a_run_of_the_command_ends_at_a_signal_with_its_report(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    said = capsys.readouterr().err
-    assert "batch 0: bronze 4, silver 3, rejects 1 (not a CloudEvent 1)" in said
-    assert f"report: {page}" in said
+    output = capsys.readouterr().err
+    assert "batch 0: bronze 4, silver 3, rejects 1 (not a CloudEvent 1)" in output
+    assert f"report: {page}" in output
     text = page.read_text(encoding="utf-8")
     assert "Pipeline orders.toml" in text and "not a CloudEvent" in text and text.count("<svg") >= 3
     assert re.findall(r"(?:src|href)=.https?:[^>]*", text) == []

@@ -27,9 +27,9 @@ def test_a_worker_that_is_left_by_its_jvm_ends_without_a_word(tmp_path: Path) ->
             jvm.sendall(struct.pack("!i", 1000))
         ended, _, _ = select.select([ending], [], [], 60)
         os.close(ending)
-        _, said = process.communicate(timeout=60)  # the end of its input ends the daemon
+        _, output = process.communicate(timeout=60)  # the end of its input ends the daemon
     assert ended
-    assert said == b""
+    assert output == b""
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")

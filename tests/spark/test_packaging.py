@@ -82,10 +82,10 @@ def standalone(directory: Path) -> Iterator[str]:
     deploy = "org.apache.spark.deploy"
     with ExitStack() as stack:
         master = start(stack, home, environ, f"{deploy}.master.Master", "--port", "0", "--webui-port", "0")
-        url = said_by(master)
+        url = output_of(master)
         place = ("--work-dir", str(directory / "worker"), "--webui-port", "0")
         size = ("--cores", "2", "--memory", "2g")
-        said_by(start(stack, home, environ, f"{deploy}.worker.Worker", *size, *place, url))
+        output_of(start(stack, home, environ, f"{deploy}.worker.Worker", *size, *place, url))
         yield url
 
 
@@ -103,7 +103,7 @@ def start(stack: ExitStack, home: Path, environ: dict[str, str], *command: str) 
     return process
 
 
-def said_by(process: "subprocess.Popen[str]") -> str:
+def output_of(process: "subprocess.Popen[str]") -> str:
     """Where the master is, as soon as the daemon says it; then it may go on talking."""
     assert process.stderr is not None
     for line in process.stderr:

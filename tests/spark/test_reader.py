@@ -226,10 +226,10 @@ def test_an_idle_query_that_waits_beyond_the_end_asks_five_times_a_second_at_mos
     position = reader.initialOffset()
     reader.latestOffset(position, ReadAllAvailable())
     planner = reader._tails[0]._planner
-    asked = planner.requests
+    before = planner.requests
     for _ in range(4):  # each waits for a quarter of a second
         assert reader.latestOffset(position, ReadAllAvailable()) == position
-    assert planner.requests - asked <= 5
+    assert planner.requests - before <= 5
     reader.stop()
 
 

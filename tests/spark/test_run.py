@@ -91,16 +91,16 @@ def child(url: str, out: Path, most: int) -> "Iterator[subprocess.Popen[str]]":
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def kill_after(process: "subprocess.Popen[str]", lines: int, delay: float, whom: str) -> None:
+def kill_after(process: "subprocess.Popen[str]", lines: int, delay: float, target: str) -> None:
     """Kill the driver, its JVM or both, `delay` seconds after it has printed `lines` lines; wait for its end."""
     assert process.stdout is not None
     jvm = int(process.stdout.readline().removeprefix("ready "))
     for _ in range(lines):
         process.stdout.readline()
     threading.Event().wait(delay)
-    if whom in ("driver", "both"):
+    if target in ("driver", "both"):
         process.kill()
-    if whom in ("jvm", "both"):
+    if target in ("jvm", "both"):
         os.kill(jvm, signal.SIGKILL)
     process.stdout.read()  # until the last process that could write there is gone
     process.wait(120)
@@ -116,9 +116,9 @@ def test_killed_runs_lose_nothing_and_double_nothing(nats_server: NatsServer, tm
     chance = random.Random(seed)
     kills = int(os.environ.get("HEADWATER_KILLS", "1"))  # a start of Spark each
     for _ in range(kills):
-        whom = chance.choice(("driver", "jvm", "both"))
+        target = chance.choice(("driver", "jvm", "both"))
         with child(nats_server.url, out, 20) as process:
-            kill_after(process, chance.randrange(1, 4), chance.random(), whom)
+            kill_after(process, chance.randrange(1, 4), chance.random(), target)
     with child(nats_server.url, out, 20) as process:
         printed, _ = process.communicate(timeout=300)
         assert process.returncode == 0, seed

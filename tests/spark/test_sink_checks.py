@@ -36,9 +36,9 @@ def test_a_window_that_is_too_short_is_refused(server: Server) -> None:
     with pytest.raises(ConfigError, match="remembers message ids for 60 s"):
         check_window(client, "BRIEF", options_of(server))
     check_window(client, "BRIEF", options_of(server, minDuplicateWindow="60"))
-    asked = client.requests
+    before = client.requests
     check_window(client, "BRIEF", options_of(server, minDuplicateWindow="60"))
-    assert client.requests == asked, "a fit stream is not asked again at once"
+    assert client.requests == before, "a fit stream is not asked again at once"
     client.close()
 
 

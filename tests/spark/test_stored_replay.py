@@ -28,7 +28,7 @@ CREATED = "2026-11-22T00:00:00Z"
 CREATED_NS = 1_795_305_600 * 10**9
 
 
-class Asked:
+class RecordingClient:
     """A client that takes note of the sequences that it is asked to ask for."""
 
     def __init__(self) -> None:
@@ -38,14 +38,14 @@ class Asked:
         self.starts.append(start)
 
 
-def replay() -> tuple[StoredReplay, Asked, StoredDecoder]:
-    client, decoder = Asked(), StoredDecoder(1, 10, with_map=False, with_raw=False)
+def replay() -> tuple[StoredReplay, RecordingClient, StoredDecoder]:
+    client, decoder = RecordingClient(), StoredDecoder(1, 10, with_map=False, with_raw=False)
     made = StoredReplay(client, decoder, Range("S", CREATED, 1, 10), 4096, 1.0, (50, 1000))  # type: ignore[arg-type]
     return made, client, decoder
 
 
 @pytest.mark.parametrize(
-    ("head", "taken", "asked"),
+    ("head", "taken", "requested"),
     [
         (AnswerHead(1, CREATED_NS, 1, 5, 1, 20), True, [5]),
         (AnswerHead(1, CREATED_NS, 1, 10, 1, 20), True, []),
@@ -114,13 +114,13 @@ def test_where_the_request_is_not_permitted_a_consumer_reads_and_the_log_says_so
     client.close()
     assert state.stored_batches == 1
     wanted = Range("KEPT", state.created, 1, 21)
-    for user, said in (("a", 0), ("b", 1)):
+    for user, shown in (("a", 0), ("b", 1)):
         monkeypatch.setenv("WORD", user)
         given = {"servers": f"nats://127.0.0.1:{guarded.port}", "user": user, "password": "env:WORD", "stream": "KEPT"}
         options = parse_options(given)
         with caplog.at_level(logging.WARNING, "headwater.spark"):
             assert sum(columns.rows for columns in read_range(wanted, options)) == 20
-        assert len([line for line in caplog.messages if line.startswith("read_through_consumer stream=KEPT")]) == said
+        assert len([line for line in caplog.messages if line.startswith("read_through_consumer stream=KEPT")]) == shown
 
 
 @pytest.mark.parametrize("start", [ours_behind_real_ones, workers], ids=lambda start: start.__name__)

@@ -15,11 +15,11 @@ def test_what_was_seen_is_not_asked_again_until_it_is_read(nats_server: NatsServ
     tail = StreamTail(parse_options({"servers": nats_server.url, "stream": "TAIL", "startingOffsets": "earliest"}))
     assert tail.end() is None
     begin = tail.initial()
-    asked = tail._planner.requests
+    before = tail._planner.requests
     assert tail.knows_beyond(begin)
     assert (tail.backlog(begin), tail.accepted(begin)) == (5, begin)
     assert tail.initial() == begin
-    assert tail._planner.requests == asked
+    assert tail._planner.requests == before
     end = tail.end()
     assert end is not None
     assert not tail.knows_beyond(end)

@@ -22,8 +22,8 @@ def test_an_interpreter_behind_a_blank_gets_a_script_that_behaves_like_it(tmp_pa
     real.symlink_to(sys.executable)
     cache = tmp_path / "cache"
     made = worker_python(real, cache)
-    asked = subprocess.run(["sh", "-c", f"command -v {made}"], capture_output=True, text=True, check=True)
-    assert asked.stdout.strip() == str(made)
+    found = subprocess.run(["sh", "-c", f"command -v {made}"], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == str(made)
     code = "import sys; print(sys.argv[1:])"
     done = subprocess.run([str(made), "-c", code, "a b", "$c"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['a b', '$c']"

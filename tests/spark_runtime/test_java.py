@@ -79,8 +79,8 @@ def test_a_runtime_without_the_vector_module_gets_a_launcher_that_drops_the_argu
     launcher = home / "bin" / "java"
     arguments = ["-cp", "a b*", "--add-modules=jdk.incubator.vector", "-Dx=1\n2", "--add-modules=other", ""]
     with subprocess.Popen([launcher, *arguments], stdout=subprocess.PIPE, text=True) as process:
-        told, _ = process.communicate(timeout=30)
-    pid, *passed = told.removesuffix("\n").split("\n")
+        reported, _ = process.communicate(timeout=30)
+    pid, *passed = reported.removesuffix("\n").split("\n")
     assert int(pid) == process.pid  # it is the JVM itself, not a child: signals reach it
     assert "\n".join(passed) == "-cp\na b*\n-Dx=1\n2\n--add-modules=other\n"
 

@@ -34,11 +34,11 @@ def template(path: Path) -> Iterator[socket.socket]:
 def test_signals_go_to_the_planner_and_its_status_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "t"
     with template(path) as listener, subprocess.Popen(["sleep", "600"]) as planner, launched(path) as process:
-        asked, _ = listener.accept()
-        with asked:
-            data, files, _, _ = socket.recv_fds(asked, 1 << 20, 3)
+        link, _ = listener.accept()
+        with link:
+            data, files, _, _ = socket.recv_fds(link, 1 << 20, 3)
             while not data.endswith(b"\n"):
-                data += asked.recv(1 << 20)
+                data += link.recv(1 << 20)
             assert b'"COLOUR": "blue"' in data
             os.write(files[1], b"said by the planner\n")
             for file in files:
@@ -51,14 +51,14 @@ def test_signals_go_to_the_planner_and_its_status_comes_back(tmp_path: Path) -> 
 
             waiting = threading.Thread(target=wait)
             waiting.start()
-            asked.sendall(b"%d\n" % planner.pid)
+            link.sendall(b"%d\n" % planner.pid)
             while not ended.wait(0.05):  # its handlers may not be there yet
                 assert process.poll() is None or planner.poll() is not None, "the launcher took the signal for its own"
                 if Path(f"/proc/{process.pid}/status").exists() and not catches(process.pid, signal.SIGTERM):
                     continue
                 process.send_signal(signal.SIGTERM)
             waiting.join()
-            asked.sendall(b"3\n")
+            link.sendall(b"3\n")
         assert process.wait(WAIT) == 3
         assert process.stdout is not None and process.stdout.read() == "said by the planner\n"
     assert planner.returncode == -signal.SIGTERM
@@ -72,9 +72,9 @@ def catches(pid: int, number: int) -> bool:
 def test_a_planner_that_was_killed_is_a_failure(tmp_path: Path) -> None:
     path = tmp_path / "t"
     with template(path) as listener, launched(path) as process:
-        asked, _ = listener.accept()
-        asked.sendall(b"4194305\n")  # beyond the largest process id
-        asked.close()
+        link, _ = listener.accept()
+        link.sendall(b"4194305\n")  # beyond the largest process id
+        link.close()
         assert process.wait(WAIT) == 1
 
 

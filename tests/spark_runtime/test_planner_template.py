@@ -62,8 +62,8 @@ class Planner:
         """End the connection, as the JVM does; the exit status of the process that it started, and what it said."""
         self.jvm.close()
         self.listener.close()
-        _, said = self.process.communicate(timeout=WAIT)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=WAIT)
+        return self.process.returncode, output
 
 
 @contextmanager

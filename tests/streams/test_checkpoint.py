@@ -52,7 +52,7 @@ def live(files: RecordingFiles, random: Random, steps: int) -> None:
             checkpoint(log)
 
 
-def told(log: Log) -> list[object]:
+def reported(log: Log) -> list[object]:
     """All that a log knows of itself."""
     plan = log.plan_upkeep()
     worth = None if plan is None else (plan.roll, [s.name for s in plan.dropped], plan.compact and plan.compact.name)
@@ -80,7 +80,7 @@ def test_a_start_from_a_checkpoint_finds_what_reading_everything_finds(seed: int
         files.locks.clear()
     disk = files.snapshot()
     without = Disk({path: inode for path, inode in disk.names.items() if path != PATH}, disk.contents, disk.directories)
-    assert told(opened(disk)) == told(opened(without))
+    assert reported(opened(disk)) == reported(opened(without))
 
 
 def test_only_what_is_newer_is_read() -> None:
@@ -143,14 +143,14 @@ def test_a_flipped_bit_in_it_costs_time_only() -> None:
         log.stage(b"s", b"", b"x", 1)
         commit(log)
     checkpoint(log, b"a document")
-    expected = told(log)[:-1]
+    expected = reported(log)[:-1]
     content = files.content(PATH)
     for at in range(len(content)):
         disk = files.snapshot()
         disk.contents[disk.names[PATH]] = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
         again = opened(disk)
         assert again.document is None
-        assert told(again)[:-1] == expected
+        assert reported(again)[:-1] == expected
 
 
 def test_a_newest_segment_that_ends_before_it_is_a_loss() -> None:

@@ -189,8 +189,8 @@ def check(life: Life, now: dict[str, bytes], what: str) -> None:
     everything = life.live | life.deleted
     assert found.items() <= everything.items(), f"{what}: what was never in this log is served"
     for offset in life.live.keys() - found.keys():
-        told = any(damage.start <= offset < damage.end for damage in log.damage)
-        assert told, f"{what}: {offset} is lost in silence"
+        reported = any(damage.start <= offset < damage.end for damage in log.damage)
+        assert reported, f"{what}: {offset} is lost in silence"
     if life.deleted.keys() & found.keys():
         assert log.recovery.damage or log.recovery.notes, f"{what}: deleted records are back in silence"
     assert log.next_offset >= life.end, f"{what}: sequences are used again"

@@ -17,14 +17,14 @@ SUBSCRIBE = b"SUB $SYS.REQ.USER.AUTH 1\r\n"
 
 
 class Service:
-    """Answers one request after the other. `asked` holds the claims of the last one, `heard` the header block."""
+    """Answers one request after the other. `authorization` holds the claims of the last one, `received` the header block."""
 
     def __init__(self, port: int, **login: object) -> None:
         self.link = dial(port, **(login or {"user": "auth", "pass": "auth"}))
-        self.link.say(SUBSCRIBE)
+        self.link.send(SUBSCRIBE)
         assert self.link.settle() == b""
-        self.asked: dict[str, Any] = {}
-        self.heard = b""
+        self.authorization: dict[str, Any] = {}
+        self.received = b""
 
     def __enter__(self) -> "Service":
         return self
@@ -34,35 +34,35 @@ class Service:
 
     def request(self) -> bytes:
         """Read a request; returns the reply subject."""
-        while not (line := self.link.hear_line()).startswith((b"MSG ", b"HMSG ")):
+        while not (line := self.link.receive_line()).startswith((b"MSG ", b"HMSG ")):
             assert line == b"PING\r\n", line
         words = line.split()
-        body = self.link.hear(int(words[-1]) + 2)[:-2]
+        body = self.link.receive(int(words[-1]) + 2)[:-2]
         if line.startswith(b"HMSG"):
-            self.heard, body = body[: int(words[-2])], body[int(words[-2]) :]
-            xkey = self.heard.partition(b"Nats-Server-Xkey: ")[2].split(b"\r\n")[0].decode()
+            self.received, body = body[: int(words[-2])], body[int(words[-2]) :]
+            xkey = self.received.partition(b"Nats-Server-Xkey: ")[2].split(b"\r\n")[0].decode()
             body = self._box(xkey).decrypt(body.removeprefix(b"xkv1"))
         part = body.decode().split(".")[1]
-        self.asked = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        self.authorization = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
         return words[3]
 
-    def answer(self, reply: bytes, said: bytes) -> None:
-        if said and self.heard:
-            xkey = self.asked["nats"]["server_id"]["xkey"]
-            said = b"xkv1" + bytes(self._box(xkey).encrypt(said))
-        self.link.say(b"PUB %s %d\r\n%s\r\n" % (reply, len(said), said))
+    def answer(self, reply: bytes, output: bytes) -> None:
+        if output and self.received:
+            xkey = self.authorization["nats"]["server_id"]["xkey"]
+            output = b"xkv1" + bytes(self._box(xkey).encrypt(output))
+        self.link.send(b"PUB %s %d\r\n%s\r\n" % (reply, len(output), output))
 
     def response(self, signer: Key = ISSUER, **changes: Any) -> bytes:
         """The service's JWT; `jwt` or `error` is in `changes`."""
         nats = {"type": "authorization_response", "version": 2, **changes.pop("nats", {})}
-        claims = {"aud": self.asked["nats"]["server_id"]["id"], **changes}
-        return token(signer, claims.pop("sub", self.asked["nats"]["user_nkey"]), nats, **claims).encode()
+        claims = {"aud": self.authorization["nats"]["server_id"]["id"], **changes}
+        return token(signer, claims.pop("sub", self.authorization["nats"]["user_nkey"]), nats, **claims).encode()
 
     def user(self, signer: Key = ISSUER, account: str = "APP", **changes: Any) -> str:
         """The JWT of the user that was asked for."""
         claims = {"aud": account, "name": "ann", **changes.pop("claims", {})}
         nats = {"type": "user", "version": 2, **UNLIMITED_USER, **changes}
-        return token(signer, claims.pop("sub", self.asked["nats"]["user_nkey"]), nats, **claims)
+        return token(signer, claims.pop("sub", self.authorization["nats"]["user_nkey"]), nats, **claims)
 
     @staticmethod
     def _box(xkey: str) -> Box:

@@ -90,11 +90,11 @@ async def agreed(brokers: list[Broker], account: str = "$G") -> None:
                 wanted[subject, queue] = wanted.get((subject, queue), 0) + members
         return wanted
 
-    def heard(broker: Broker) -> dict[tuple[bytes, bytes], int]:
+    def received(broker: Broker) -> dict[tuple[bytes, bytes], int]:
         forwarding = cluster_of(broker).space(account).forwarding
         return {(subject, queue): members for subject, queue, members in peers_want(forwarding)}
 
-    await until(lambda: all(heard(broker) == known(broker) for broker in brokers), "equal interest tables")
+    await until(lambda: all(received(broker) == known(broker) for broker in brokers), "equal interest tables")
 
 
 def run(test: Callable[[AsyncExitStack], Awaitable[None]]) -> None:
@@ -126,14 +126,14 @@ class Inbox:
 async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> None:
     """Each broker has heard that `count` other brokers want each of `subjects`."""
 
-    def heard(broker: Broker) -> bool:
+    def received(broker: Broker) -> bool:
         known = {subject: n for subject, _, n in peers_want(cluster_of(broker).space("$G").forwarding)}
         return all(known.get(subject, 0) >= count for subject in subjects)
 
-    await until(lambda: all(heard(broker) for broker in brokers), f"interest in {subjects}")
+    await until(lambda: all(received(broker) for broker in brokers), f"interest in {subjects}")
 
 
-async def heard_by_all(publishers: list[Client], clients: list[Client]) -> None:
+async def received_by_all(publishers: list[Client], clients: list[Client]) -> None:
     """Servers that cannot be asked know of all interest that came before, once their clients' probes come everywhere."""
     for at, publisher in enumerate(publishers):
         probes = [Inbox() for _ in clients]

@@ -35,7 +35,7 @@ def settings_of(kind: str, jars: str, place: Path) -> dict[str, str]:
     return {}
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -50,7 +50,7 @@ def main(url: str, directory: str, master: str, rows: str, iggy: str, kind: str,
     }
     spark = session("exactly once", master=master, brief=True, config=settings)
     jvm: Any = spark._jvm
-    say(f"ready {jvm.java.lang.ProcessHandle.current().pid()}")
+    print_line(f"ready {jvm.java.lang.ProcessHandle.current().pid()}")
     place_of = {"servers": iggy, "stream": "nats", "topic": "SOURCE"} if iggy else {"servers": url, "stream": "SOURCE"}
     source = spark.readStream.format("iggy" if iggy else "nats").options(
         startingOffsets="earliest", maxOffsetsPerTrigger=rows, minPartitions="2", **place_of
@@ -68,13 +68,15 @@ def main(url: str, directory: str, master: str, rows: str, iggy: str, kind: str,
     while any(query.isActive for query in queries):
         spark.streams.awaitAnyTermination(1)
         spark.streams.resetTerminated()
-        say("batch " + " ".join(str(query.lastProgress.batchId if query.lastProgress else -1) for query in queries))
+        print_line(
+            "batch " + " ".join(str(query.lastProgress.batchId if query.lastProgress else -1) for query in queries)
+        )
     for query in queries:
         query.awaitTermination()  # raises what the query failed with
     if kind != "parquet":
         held = spark.table(TABLE) if kind == "iceberg" else spark.read.format(kind).load(str(place / kind))
         held.select("data").write.mode("overwrite").parquet(str(place / "dump"))
-    say("done")
+    print_line("done")
     spark.stop()
 
 

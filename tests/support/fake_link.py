@@ -68,10 +68,10 @@ class FakeLink:
         assert self._draining is not None
         self._draining.set_exception(error)
 
-    def said(self) -> bytes:
+    def take_flushed(self) -> bytes:
         """What was flushed since the last call."""
-        said, self.flushed = self.flushed, b""
-        return said
+        flushed, self.flushed = self.flushed, b""
+        return flushed
 
 
 def make_outlet(*, headers: bool = True, echo: bool = True) -> tuple[FakeLink, Outlet]:

@@ -19,7 +19,7 @@ async def finished(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def say(entry: dict[str, Any]) -> None:
+def print_entry(entry: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(entry) + "\n")
     sys.stdout.flush()
 
@@ -29,9 +29,9 @@ async def step(name: str, call: Any, show: Any = lambda value: None) -> Any:
     try:
         async with asyncio.timeout(10):
             value = await finished(call())
-        say({"step": name, "value": show(value)})
+        print_entry({"step": name, "value": show(value)})
     except Exception as error:  # noqa: BLE001  (each release raises its own, and the next step goes on)
-        say({"step": name, "error": f"{type(error).__name__}: {error}"[:300]})
+        print_entry({"step": name, "error": f"{type(error).__name__}: {error}"[:300]})
         return None
     return value
 

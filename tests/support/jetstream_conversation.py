@@ -26,7 +26,7 @@ DUE = 2.0  # seconds that a schedule may take whose turn is past
 
 _TIMES = re.compile(r"(Nats-Time-Stamp: |Nats-Pin-Id: |Nats-Schedule-Next: (?=\d))[^\r]+")
 _IDENTITY = re.compile(r"(Nats-Stream-Source: [^\r]*) [0-9A-Za-z]{8}(?=\r)")
-_NEWS = (
+_CHANGES = (
     "active",
     "lag",
     "error",
@@ -42,7 +42,7 @@ _BAD_REQUEST = re.compile(r"(NATS/1.0 400 Bad Request - )[^\r]+")
 _INVALID_JSON = 10025  # its text quotes the JSON reader
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """A message as it came: `reply` is where its ack goes, "" for an answer."""
 
     sid: str
@@ -64,14 +64,14 @@ def hold(port: int, steps: list[Step], quiet: float) -> list[Any]:
         return [talk.take(step) for step in steps]
 
 
-def without_pending(said: Any) -> Any:
+def without_pending(output: Any) -> Any:
     """What was said, without the numbers that nats-server miscounts once a filter has been changed: what is pending, and
     which messages that are gone still wait for an ack."""
-    if isinstance(said, dict):
-        return {key: without_pending(part) for key, part in said.items() if key not in _MISCOUNTED}
-    if isinstance(said, list):
-        return [without_pending(part) for part in said]
-    return _PENDING.sub(r"\1.*", said) if isinstance(said, str) else said
+    if isinstance(output, dict):
+        return {key: without_pending(part) for key, part in output.items() if key not in _MISCOUNTED}
+    if isinstance(output, list):
+        return [without_pending(part) for part in output]
+    return _PENDING.sub(r"\1.*", output) if isinstance(output, str) else output
 
 
 def is_tolerated(step: Step, real: Any, ours: Any) -> bool:
@@ -87,13 +87,13 @@ class Talk:
 
     def __init__(self, link: RawLink, quiet: float) -> None:
         self._link = link
-        link.say(f"SUB {INBOX}.* 1\r\nSUB {FAST}.> 2\r\n".encode())
+        link.send(f"SUB {INBOX}.* 1\r\nSUB {FAST}.> 2\r\n".encode())
         self._quiet = quiet
         self._number = 0
         self._acks: dict[str, list[str]] = {}
         self._listening: dict[str, int] = {}
         self._sids = 2
-        self._pushes: list[Heard] = []
+        self._pushes: list[Received] = []
         self._pin = ""
         self.moments: list[str] = []
 
@@ -112,46 +112,46 @@ class Talk:
             answer = self._wait_until_due(step.subject, answer)
         return [answer, *self._pushed()] if self._sids > 2 else answer
 
-    def _say(self, step: Step, subject: str, reply: str) -> None:
+    def _publish(self, step: Step, subject: str, reply: str) -> None:
         block = step.block
         payload = step.payload.replace(PIN.encode(), self._pin.encode()) if self._pin else step.payload
         if self.moments:
             payload = payload.replace(MOMENT.encode(), self.moments[-2:][0].encode())
         size = len(block) + len(payload)
         verb, sizes = ("HPUB", f"{len(block)} {size}") if block else ("PUB", str(size))
-        self._link.say(f"{verb} {subject} {reply} {sizes}\r\n".encode() + block + payload + b"\r\n")
+        self._link.send(f"{verb} {subject} {reply} {sizes}\r\n".encode() + block + payload + b"\r\n")
 
     def _ask(self, step: Step, subject: str) -> Any:
         self._number += 1
         reply = f"{INBOX}.{self._number}"
-        self._say(step, subject, reply)
+        self._publish(step, subject, reply)
         silent = step.kind == "pull" or ".CONSUMER.RESET." in subject
         self._link.patience(EXPECTED_SILENCE if silent else SILENCE)
-        heard: list[Heard] = []
-        last = _asked_for(step)
-        while len(heard) < last:
+        received: list[Received] = []
+        last = _wanted_count(step)
+        while len(received) < last:
             message = self._next(reply)
             if message is None:
                 break
-            heard.append(message)
+            received.append(message)
             if (message.is_status and not message.block.startswith("NATS/1.0 100")) or _is_last(step, message):
                 break
         if step.kind == "pull":
-            self._remember(heard)
-        return [_written(message) for message in heard]
+            self._remember(received)
+        return [_written(message) for message in received]
 
     def request(self, subject: str, document: Any) -> Any:
         """The answer to a request, as it is."""
         self._number += 1
         reply = f"{INBOX}.{self._number}"
         payload = b"" if document is None else json.dumps(document).encode()
-        self._say(Step("api", subject, payload), subject, reply)
+        self._publish(Step("api", subject, payload), subject, reply)
         self._link.patience(ANSWER)
         message = self._next(reply)
         assert message is not None, subject
         return json.loads(message.data)
 
-    def _remember(self, deliveries: list[Heard]) -> None:
+    def _remember(self, deliveries: list[Received]) -> None:
         for message in deliveries:
             if message.reply:
                 stream, consumer = message.reply.split(".")[2:4]
@@ -160,15 +160,15 @@ class Talk:
                     self._pin = found[1]
 
     def _continue_batch(self, step: Step) -> Any:
-        self._say(step, step.subject, f"{FAST}.{step.reply}.$FI")
+        self._publish(step, step.subject, f"{FAST}.{step.reply}.$FI")
         self._link.patience(self._quiet)
-        heard = []
+        received = []
         while (message := self._receive()) is not None:
             if message.sid == "2":
-                heard.append([message.subject, _written(message)])
+                received.append([message.subject, _written(message)])
             elif message.sid != "1":
                 self._pushes.append(message)
-        return heard
+        return received
 
     def _wait_until_due(self, subject: str, answer: Any) -> Any:
         """With the last message of the subject of the schedule, once that is not the schedule any more."""
@@ -184,11 +184,11 @@ class Talk:
     def _listen(self, step: Step) -> None:
         if step.kind == "leave" or step.subject in self._listening:
             if (sid := self._listening.pop(step.subject, 0)) > 0:
-                self._link.say(f"UNSUB {sid}\r\n".encode())
+                self._link.send(f"UNSUB {sid}\r\n".encode())
         if step.kind == "listen":
             self._sids += 1
             self._listening[step.subject] = self._sids
-            self._link.say(f"SUB {step.subject} {step.reply} {self._sids}\r\n".encode())
+            self._link.send(f"SUB {step.subject} {step.reply} {self._sids}\r\n".encode())
 
     def _pushed(self) -> Any:
         """What came to the deliver subjects, consumer by consumer; heartbeats are left out."""
@@ -200,7 +200,7 @@ class Talk:
         self._remember(came)
         return sorted(([message.subject, *_written(message)] for message in came), key=lambda shown: _place(shown[1]))
 
-    def _next(self, reply: str) -> Heard | None:
+    def _next(self, reply: str) -> Received | None:
         """The next message for `reply`; what comes late for an earlier step is passed over."""
         while (message := self._receive()) is not None:
             if message.sid not in ("1", "2"):
@@ -209,23 +209,23 @@ class Talk:
                 return message
         return None
 
-    def _receive(self) -> Heard | None:
+    def _receive(self) -> Received | None:
         try:
-            line = self._link.hear_line()
+            line = self._link.receive_line()
         except TimeoutError:
             return None
         words = line.decode().split()
         if words[0] not in ("MSG", "HMSG"):
             if words[0] == "PING":
-                self._link.say(b"PONG\r\n")
+                self._link.send(b"PONG\r\n")
             else:
                 assert words[0] != "-ERR", line
             return self._receive()
         total = int(words[-1])
         head = int(words[-2]) if words[0] == "HMSG" else 0
         between = words[3 : -2 if head else -1]
-        body = self._link.hear(total + 2)
-        return Heard(
+        body = self._link.receive(total + 2)
+        return Received(
             words[2],
             words[1],
             between[0] if between else "",
@@ -240,7 +240,7 @@ def _place(reply: str) -> tuple[str, ...]:
     return (*words[2:4], *(f"{int(word):09}" for word in words[4:7] if word.isdigit()))
 
 
-def _asked_for(step: Step) -> int:
+def _wanted_count(step: Step) -> int:
     """How many messages the step may bring, statuses aside."""
     if step.kind == "direct":
         return MOST_MESSAGES
@@ -250,11 +250,11 @@ def _asked_for(step: Step) -> int:
     return batch if type(batch) is int and 0 < batch < MOST_MESSAGES else 1
 
 
-def _is_last(step: Step, message: Heard) -> bool:
+def _is_last(step: Step, message: Received) -> bool:
     return step.kind == "direct" and "Nats-Num-Pending" not in message.block
 
 
-def _written(message: Heard) -> Any:
+def _written(message: Received) -> Any:
     """An answer: a document masked, or a message."""
     if message.data.startswith("{") and not message.reply:
         return _document(json.loads(message.data))
@@ -275,7 +275,7 @@ def _document(answer: dict[str, Any]) -> Any:
         message["hdrs"] = _IDENTITY.sub(r"\1 *", b64decode(message["hdrs"]).decode())
     for copied in (answer.get("mirror"), *(answer.get("sources") or ())):
         if isinstance(copied, dict):
-            for name in _NEWS:
+            for name in _CHANGES:
                 copied.pop(name, None)
     if isinstance(answer.get("sources"), list):
         answer["sources"].sort(key=json.dumps)  # in nats-server in any order

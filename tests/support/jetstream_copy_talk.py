@@ -100,7 +100,7 @@ class _CopyTalk:
         self._has_work = random.random() < 0.35
         retentions = ("limits", "limits", "limits", "limits", "interest", "workqueue")
         self._retention = {name: random.choice(retentions) for name in COPIES}  # a change of it is settled otherwise
-        self._asked: dict[str, Config] = {}
+        self._created: dict[str, Config] = {}
         self._is_there = False  # COPY, probably
         self._steps: list[Step] = []
 
@@ -150,8 +150,8 @@ class _CopyTalk:
                     {"max_msg_size": 100},
                 )
             )
-            self._asked[name] = {**config, **extra}
-            self._ask("CREATE", name, self._asked[name])
+            self._created[name] = {**config, **extra}
+            self._ask("CREATE", name, self._created[name])
 
     def _change_origin(self) -> None:
         name = self._random.choice(ORIGINS[: 3 if self._has_work else 2])
@@ -163,8 +163,8 @@ class _CopyTalk:
             {"max_msgs_per_subject": 1},
             {"subjects": [f"{name.lower()}.>", f"{name.lower()}2"]},
         )
-        self._asked[name] = {**self._asked[name], **self._random.choice(changes)}
-        self._ask("UPDATE", name, self._asked[name])
+        self._created[name] = {**self._created[name], **self._random.choice(changes)}
+        self._ask("UPDATE", name, self._created[name])
 
     def _publish(self) -> None:
         random = self._random
@@ -224,7 +224,7 @@ class _CopyTalk:
     def _request(self, verb: str, config: Config) -> None:
         config = {**config, "retention": self._retention[config["name"]]}
         self._is_there |= config["name"] == "COPY"
-        self._asked[config["name"]] = config
+        self._created[config["name"]] = config
         self._ask(verb, config["name"], config)
 
     def _source(self, origin: str) -> Config:
@@ -256,7 +256,7 @@ class _CopyTalk:
 
     def _update(self) -> None:
         random, name = self._random, self._random.choice(COPIES)
-        config = dict(self._asked.get(name, {"name": name, "subjects": [f"{name.lower()}.>"]}))
+        config = dict(self._created.get(name, {"name": name, "subjects": [f"{name.lower()}.>"]}))
         choice = random.random()
         if choice < 0.35 and config.get("sources"):
             config["sources"] = self._other_sources(config["sources"], name)
@@ -273,7 +273,7 @@ class _CopyTalk:
                 config |= random.choice(_WRONG_SETTINGS)
         self._ask("UPDATE", name, config)
         if choice < 0.6 or choice >= 0.65:
-            self._asked[name] = config
+            self._created[name] = config
 
     def _other_sources(self, sources: list[Config], name: str) -> list[Config]:
         random = self._random

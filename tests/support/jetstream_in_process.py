@@ -16,7 +16,7 @@ from headwater.streams.options import SyncPolicy
 TIMEOUT = 20.0  # seconds
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """One message that reached a listener."""
 
     subject: bytes
@@ -30,13 +30,13 @@ class Listener:
 
     def __init__(self, router: Router, subject: bytes) -> None:
         self._router = router
-        self._queue: asyncio.Queue[Heard] = asyncio.Queue()
-        self._subscription = router.subscribe_internal(subject, lambda *call: self._queue.put_nowait(Heard(*call)))
+        self._queue: asyncio.Queue[Received] = asyncio.Queue()
+        self._subscription = router.subscribe_internal(subject, lambda *call: self._queue.put_nowait(Received(*call)))
 
-    async def next(self) -> Heard:
+    async def next(self) -> Received:
         return await asyncio.wait_for(self._queue.get(), TIMEOUT)
 
-    async def take(self, count: int) -> list[Heard]:
+    async def take(self, count: int) -> list[Received]:
         return [await self.next() for _ in range(count)]
 
     @property
@@ -53,14 +53,14 @@ class Desk:
     def __init__(self, service: JetStream, router: Router) -> None:
         self.service = service
         self.router = router
-        self._asked = 0
+        self._requests = 0
 
     def listen(self, subject: str) -> Listener:
         return Listener(self.router, subject.encode())
 
-    async def ask(self, subject: str, payload: bytes = b"", header_block: bytes = b"") -> Heard:
-        self._asked += 1
-        inbox = f"inbox.{self._asked}"
+    async def ask(self, subject: str, payload: bytes = b"", header_block: bytes = b"") -> Received:
+        self._requests += 1
+        inbox = f"inbox.{self._requests}"
         listener = self.listen(inbox)
         try:
             self.router.publish(subject.encode(), inbox.encode(), header_block, payload)

@@ -65,20 +65,20 @@ def written(messages: list[Message]) -> list[tuple[str, str, bytes, bytes]]:
     ]
 
 
-async def hear(
+async def receive(
     url: str, subject: str, request: bytes, last: int, *, listen: str = "", queue: str = ""
 ) -> list[Message]:
     """Publish a request, and take what comes to its inbox (or to `listen`): `last` messages, or up to a status other
     than a heartbeat when that comes first."""
     async with await connect(url) as client:
         inbox = listen or client.new_inbox()
-        heard: list[Message] = []
+        received: list[Message] = []
         subscription = await client.subscribe(inbox, queue=queue)
         await client.flush()
         await client.publish(subject, request, reply=client.new_inbox() if listen else inbox)
         async for message in subscription:
-            heard.append(message)
+            received.append(message)
             status = message.status
-            if len(heard) == last or (status is not None and status.code > 100):
+            if len(received) == last or (status is not None and status.code > 100):
                 break
-        return heard
+        return received

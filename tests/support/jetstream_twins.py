@@ -37,7 +37,7 @@ class Publish(NamedTuple):
     silent: bool = False
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """A message as it came."""
 
     subject: str
@@ -55,51 +55,51 @@ class Heard(NamedTuple):
 
 
 class Twin:
-    """A link to one server. `listen` adds a subject; what comes there is read by `heard`."""
+    """A link to one server. `listen` adds a subject; what comes there is read by `received`."""
 
     def __init__(self, link: RawLink, name: str) -> None:
         self.link = link
         self.name = name
-        self._asked = 0
+        self._requests = 0
         self._sids = 1
         self.inboxes: dict[str, str] = {}
-        self._waiting: list[tuple[str, Heard]] = []
+        self._waiting: list[tuple[str, Received]] = []
         link.patience(PATIENCE)
-        link.say(f"SUB {INBOX}.> 1\r\n".encode())
+        link.send(f"SUB {INBOX}.> 1\r\n".encode())
 
     def listen(self, subject: str) -> str:
         """Returns the sid."""
         self._sids += 1
-        self.link.say(f"SUB {subject} {self._sids}\r\n".encode())
+        self.link.send(f"SUB {subject} {self._sids}\r\n".encode())
         self.settle()
         return str(self._sids)
 
-    def say(self, step: Publish, reply: str = "") -> None:
+    def send(self, step: Publish, reply: str = "") -> None:
         block = "".join(f"{name}: {value}\r\n" for name, value in step.headers.items())
         block = f"NATS/1.0\r\n{block}\r\n" if block else ""
         size = len(block.encode()) + len(step.payload)
         sizes = f"{len(block.encode())} {size}" if block else str(size)
         verb = "HPUB" if block else "PUB"
-        self.link.say(f"{verb} {step.subject} {reply} {sizes}\r\n{block}".encode() + step.payload + b"\r\n")
+        self.link.send(f"{verb} {step.subject} {reply} {sizes}\r\n{block}".encode() + step.payload + b"\r\n")
 
-    def ask(self, step: Publish) -> Heard:
+    def ask(self, step: Publish) -> Received:
         """The answer; with `silent` none is awaited, and what came is empty."""
         if step.silent:
-            self.say(step)
+            self.send(step)
             self.settle()
-            return Heard("", "", "", b"")
+            return Received("", "", "", b"")
         inbox = self.new_inbox()
-        self.say(step, inbox)
+        self.send(step, inbox)
         try:
             return self.next_on(inbox)
         except TimeoutError as error:
             raise AssertionError(f"no answer to {step} from {self.name}") from error
 
     def new_inbox(self) -> str:
-        self._asked += 1
-        return f"{INBOX}.{self._asked}"
+        self._requests += 1
+        return f"{INBOX}.{self._requests}"
 
-    def next_on(self, subject: str) -> Heard:
+    def next_on(self, subject: str) -> Received:
         """The next message on a subject."""
         while True:
             for position, (_, message) in enumerate(self._waiting):
@@ -108,7 +108,7 @@ class Twin:
                     return message
             self._receive()
 
-    def next_of(self, sid: str) -> Heard:
+    def next_of(self, sid: str) -> Received:
         """The next message of a subscription."""
         while True:
             for position, (of, message) in enumerate(self._waiting):
@@ -117,7 +117,7 @@ class Twin:
                     return message
             self._receive()
 
-    def taken(self, prefix: str) -> list[Heard]:
+    def taken(self, prefix: str) -> list[Received]:
         """What has come below the prefix so far."""
         self.settle()
         found = [message for _, message in self._waiting if message.subject.startswith(prefix)]
@@ -126,24 +126,24 @@ class Twin:
 
     def settle(self) -> None:
         """Everything that the server has said so far is read."""
-        self.link.say(b"PING\r\n")
+        self.link.send(b"PING\r\n")
         while self._receive() != b"PONG":
             pass
 
     def _receive(self) -> bytes:
-        line = self.link.hear_line()
+        line = self.link.receive_line()
         words = line.decode().split()
         if words[0] == "PING":
-            self.link.say(b"PONG\r\n")
+            self.link.send(b"PONG\r\n")
         if words[0] not in ("MSG", "HMSG"):
             assert words[0] != "-ERR", line
             return words[0].encode()
         total = int(words[-1])
         head = int(words[-2]) if words[0] == "HMSG" else 0
         between = words[3 : -2 if head else -1]
-        body = self.link.hear(total + 2)
-        heard = Heard(words[1], between[0] if between else "", body[:head].decode(), body[head:-2])
-        self._waiting.append((words[2], heard))
+        body = self.link.receive(total + 2)
+        received = Received(words[1], between[0] if between else "", body[:head].decode(), body[head:-2])
+        self._waiting.append((words[2], received))
         return b""
 
 
@@ -193,7 +193,7 @@ class Twins:
         for twin in self.both:
             if inbox not in twin.inboxes:
                 twin.inboxes[inbox] = twin.listen(f"pulled.{inbox}")
-            twin.say(step, f"pulled.{inbox}")
+            twin.send(step, f"pulled.{inbox}")
 
     def pulled(self, inbox: str) -> Any:
         """The next answer to such a request; returns ours."""

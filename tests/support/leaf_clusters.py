@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 from nats.aio.client import Client
-from support.clusters import connect, heard_by_all
+from support.clusters import connect, received_by_all
 from support.leafs import LeafServer, serve
 
 from headwater.testing.ports import free_port
@@ -47,5 +47,5 @@ def clusters(
 async def clients_of(stack: AsyncExitStack, servers: Sequence[LeafServer]) -> list[Client]:
     """A client at each, once each has heard of what the others want."""
     clients = [await connect(stack, server.url) for server in servers]
-    await heard_by_all(clients, clients)
+    await received_by_all(clients, clients)
     return clients

@@ -76,8 +76,8 @@ def monitored_nats_server(directory: Path) -> Iterator[tuple[int, int]]:
 def work(port: int) -> RawLink:
     """A client with a name, subscriptions, deliveries, a stream and a durable consumer; it stays connected."""
     link = dial(port, name="worker", lang="bytes", version="1.0", protocol=1)
-    link.say(b"SUB a.* 1\r\nSUB a.* group 2\r\nSUB reply 3\r\nUNSUB 2 100\r\n")
-    link.say(b"PUB a.b 5\r\nhello\r\n")
+    link.send(b"SUB a.* 1\r\nSUB a.* group 2\r\nSUB reply 3\r\nUNSUB 2 100\r\n")
+    link.send(b"PUB a.b 5\r\nhello\r\n")
     link.settle()
     stream = {"name": "S", "subjects": ["s.>"], "storage": "file", "retention": "limits", "discard": "old"}
     consumer = {"stream_name": "S", "config": {"durable_name": "D", "ack_policy": "explicit", "deliver_policy": "all"}}
@@ -88,11 +88,11 @@ def work(port: int) -> RawLink:
         ("$JS.API.CONSUMER.MSG.NEXT.S.D", "1"),
     ):
         body = request.encode()
-        link.say(b"PUB %b reply %d\r\n%b\r\n" % (subject.encode(), len(body), body))
-        answer = link.hear_until(b"\r\n").split()
+        link.send(b"PUB %b reply %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+        answer = link.receive_until(b"\r\n").split()
         while answer[0] not in (b"MSG", b"HMSG"):
-            answer = link.hear_until(b"\r\n").split()
-        said = link.hear(int(answer[-1]) + 2)
-        assert b'"error"' not in said, said
+            answer = link.receive_until(b"\r\n").split()
+        output = link.receive(int(answer[-1]) + 2)
+        assert b'"error"' not in output, output
     link.settle()
     return link

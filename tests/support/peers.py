@@ -1,6 +1,6 @@
 """Other projects' NATS clients behind one small interface, so that every test of interoperation runs with each of them.
 
-A peer publishes, subscribes, requests and serves in the manner of its own library; what it hears comes back as a `Heard`.
+A peer publishes, subscribes, requests and serves in the manner of its own library; what it hears comes back as a `Received`.
 nats-py keeps one value per header name, natsrpy and the npm client keep all: `keeps_values` says so, and is a fact about the
 peer, not about the broker. Nothing waits without a time-out; `flush` (PING, PONG) is the only synchronisation.
 """
@@ -39,7 +39,7 @@ NODE_SCRIPT = ROOT / "tests" / "interop" / "node" / "peer.mjs"
 Pairs = Iterable[tuple[str, str]]
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """A message as a peer's library hands it over; headers in the order and case that the library keeps."""
 
     subject: str
@@ -48,14 +48,14 @@ class Heard(NamedTuple):
     reply: str
 
 
-class NobodyThere(Exception):
+class NoResponders(Exception):
     """The peer's library reported that a request has no responders."""
 
 
-class Ear(Protocol):
+class Receiver(Protocol):
     """A subscription of a peer."""
 
-    async def hear(self, count: int) -> list[Heard]:
+    async def receive(self, count: int) -> list[Received]:
         """The next `count` messages."""
         ...
 
@@ -70,9 +70,9 @@ class Peer(Protocol):
     name: str
     keeps_values: bool
 
-    async def subscribe(self, subject: str, queue: str = "") -> Ear: ...
+    async def subscribe(self, subject: str, queue: str = "") -> Receiver: ...
     async def publish(self, subject: str, data: bytes, headers: Pairs = (), reply: str = "") -> None: ...
-    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Heard: ...
+    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Received: ...
     async def serve(self, subject: str, tag: str, queue: str = "") -> None:
         """Answers every request with `tag`, a colon and its data, and with its headers."""
         ...
@@ -98,19 +98,19 @@ class NatsPyPeer:
     def __init__(self, client: nats.aio.client.Client) -> None:
         self._client = client
 
-    async def subscribe(self, subject: str, queue: str = "") -> Ear:
+    async def subscribe(self, subject: str, queue: str = "") -> Receiver:
         subscription = await self._client.subscribe(subject, queue=queue)
         await self.flush()
-        return NatsPyEar(subscription)
+        return NatsPyReceiver(subscription)
 
     async def publish(self, subject: str, data: bytes, headers: Pairs = (), reply: str = "") -> None:
         await self._client.publish(subject, data, reply=reply, headers=dict(headers) or None)
 
-    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Heard:
+    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Received:
         try:
             answer = await self._client.request(subject, data, timeout=PEER_TIMEOUT, headers=dict(headers) or None)
         except nats.errors.NoRespondersError as error:
-            raise NobodyThere(subject) from error
+            raise NoResponders(subject) from error
         return describe_nats_py(answer)
 
     async def serve(self, subject: str, tag: str, queue: str = "") -> None:
@@ -127,19 +127,19 @@ class NatsPyPeer:
         await self._client.close()
 
 
-class NatsPyEar:
+class NatsPyReceiver:
     def __init__(self, subscription: nats.aio.subscription.Subscription) -> None:
         self._subscription = subscription
 
-    async def hear(self, count: int) -> list[Heard]:
+    async def receive(self, count: int) -> list[Received]:
         return [describe_nats_py(await self._subscription.next_msg(timeout=PEER_TIMEOUT)) for _ in range(count)]
 
     async def stop_after(self, total: int) -> None:
         await self._subscription.unsubscribe(limit=total)
 
 
-def describe_nats_py(message: nats.aio.msg.Msg) -> Heard:
-    return Heard(message.subject, message.data, list((message.headers or {}).items()), message.reply)
+def describe_nats_py(message: nats.aio.msg.Msg) -> Received:
+    return Received(message.subject, message.data, list((message.headers or {}).items()), message.reply)
 
 
 async def connect_nats_py(url: str) -> Peer:
@@ -160,15 +160,15 @@ class NatsrpyPeer:
         self._client = client
         self._services: list[object] = []  # a subscription that nobody holds is dropped
 
-    async def subscribe(self, subject: str, queue: str = "") -> Ear:
+    async def subscribe(self, subject: str, queue: str = "") -> Receiver:
         subscription = await self._client.subscribe(subject, queue=queue or None).detatch()
         await self.flush()
-        return NatsrpyEar(subscription)
+        return NatsrpyReceiver(subscription)
 
     async def publish(self, subject: str, data: bytes, headers: Pairs = (), reply: str = "") -> None:
         await self._client.publish(subject, data, headers=gather_values(headers) or None, reply=reply or None)
 
-    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Heard:
+    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Received:
         try:
             answer = await self._client.request(
                 subject, data, headers=gather_values(headers) or None, timeout=PEER_TIMEOUT
@@ -176,13 +176,13 @@ class NatsrpyPeer:
         except Exception as error:
             if "no responders" not in str(error).lower():
                 raise
-            raise NobodyThere(subject) from error
+            raise NoResponders(subject) from error
         return describe_natsrpy(answer)
 
     async def serve(self, subject: str, tag: str, queue: str = "") -> None:
         async def answer(message: natsrpy.Message) -> None:
-            heard = describe_natsrpy(message)
-            await self.publish(heard.reply, tag.encode() + b":" + heard.data, heard.headers)
+            received = describe_natsrpy(message)
+            await self.publish(received.reply, tag.encode() + b":" + received.data, received.headers)
 
         self._services.append(await self._client.subscribe(subject, answer, queue=queue or None).detatch())
         await self.flush()
@@ -194,11 +194,11 @@ class NatsrpyPeer:
         await self._client.shutdown()
 
 
-class NatsrpyEar:
+class NatsrpyReceiver:
     def __init__(self, subscription: natsrpy.IteratorSubscription) -> None:
         self._subscription = subscription
 
-    async def hear(self, count: int) -> list[Heard]:
+    async def receive(self, count: int) -> list[Received]:
         iterator = aiter(self._subscription)
         return [describe_natsrpy(await asyncio.wait_for(anext(iterator), PEER_TIMEOUT)) for _ in range(count)]
 
@@ -206,11 +206,11 @@ class NatsrpyEar:
         await self._subscription.unsubscribe(limit=total)
 
 
-def describe_natsrpy(message: natsrpy.Message) -> Heard:
+def describe_natsrpy(message: natsrpy.Message) -> Received:
     pairs: list[tuple[str, str]] = []
     for name, value in (message.headers or {}).items():
         pairs += [(name, one) for one in (value if isinstance(value, list) else [value])]
-    return Heard(message.subject, message.payload, pairs, message.reply or "")
+    return Received(message.subject, message.payload, pairs, message.reply or "")
 
 
 async def connect_natsrpy(url: str) -> Peer:
@@ -233,7 +233,7 @@ class NodePeer:
         self._turn = asyncio.Lock()
         self._ears = 0
 
-    async def tell(self, verb: str, **arguments: object) -> dict[str, Any]:
+    async def perform(self, verb: str, **arguments: object) -> dict[str, Any]:
         """One request to the script and its answer. Raises RuntimeError with node's error."""
         assert self._process.stdin is not None
         async with self._turn:
@@ -242,7 +242,7 @@ class NodePeer:
             answer = await self.listen()
         if not answer["ok"]:
             if answer["error"] == "NoRespondersError" or "no responders" in answer["text"]:
-                raise NobodyThere(answer["text"])
+                raise NoResponders(answer["text"])
             raise RuntimeError(f"{verb}: {answer['error']}: {answer['text']}")
         return answer
 
@@ -255,31 +255,31 @@ class NodePeer:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    async def subscribe(self, subject: str, queue: str = "") -> Ear:
+    async def subscribe(self, subject: str, queue: str = "") -> Receiver:
         self._ears += 1
         name = str(self._ears)
-        await self.tell("subscribe", **{"as": name, "subject": subject, "queue": queue})
-        return NodeEar(self, name)
+        await self.perform("subscribe", **{"as": name, "subject": subject, "queue": queue})
+        return NodeReceiver(self, name)
 
     async def publish(self, subject: str, data: bytes, headers: Pairs = (), reply: str = "") -> None:
         payload = base64.b64encode(data).decode()
-        await self.tell("publish", subject=subject, data=payload, headers=list(headers), reply=reply)
+        await self.perform("publish", subject=subject, data=payload, headers=list(headers), reply=reply)
 
-    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Heard:
+    async def request(self, subject: str, data: bytes, headers: Pairs = ()) -> Received:
         payload = base64.b64encode(data).decode()
-        answer = await self.tell("request", subject=subject, data=payload, headers=list(headers))
+        answer = await self.perform("request", subject=subject, data=payload, headers=list(headers))
         return describe_node(answer["messages"][0])
 
     async def serve(self, subject: str, tag: str, queue: str = "") -> None:
-        await self.tell("serve", subject=subject, tag=tag, queue=queue)
+        await self.perform("serve", subject=subject, tag=tag, queue=queue)
 
     async def flush(self) -> None:
-        await self.tell("flush")
+        await self.perform("flush")
 
     async def close(self) -> None:
         """Drains the connection; a process that does not end then is killed."""
         try:
-            await self.tell("close")
+            await self.perform("close")
             await asyncio.wait_for(self._process.wait(), PEER_TIMEOUT)
         finally:
             if self._process.returncode is None:
@@ -287,22 +287,22 @@ class NodePeer:
                 await self._process.wait()
 
 
-class NodeEar:
+class NodeReceiver:
     def __init__(self, peer: NodePeer, name: str) -> None:
         self._peer = peer
         self._name = name
 
-    async def hear(self, count: int) -> list[Heard]:
-        answer = await self._peer.tell("receive", **{"as": self._name, "count": count})
+    async def receive(self, count: int) -> list[Received]:
+        answer = await self._peer.perform("receive", **{"as": self._name, "count": count})
         return [describe_node(message) for message in answer["messages"]]
 
     async def stop_after(self, total: int) -> None:
-        await self._peer.tell("unsubscribe", **{"as": self._name, "max": total})
+        await self._peer.perform("unsubscribe", **{"as": self._name, "max": total})
 
 
-def describe_node(message: dict[str, Any]) -> Heard:
+def describe_node(message: dict[str, Any]) -> Received:
     headers = [(name, value) for name, value in message["headers"]]
-    return Heard(message["subject"], base64.b64decode(message["data"]), headers, message["reply"])
+    return Received(message["subject"], base64.b64decode(message["data"]), headers, message["reply"])
 
 
 async def connect_node(url: str, authority: Path | None = None) -> Peer:

@@ -11,21 +11,21 @@ from typing import Any
 from headwater.spark import Progress, run_available_now, session
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def report(progress: Progress) -> None:
-    say(f"wrote {progress.table} {progress.batch_id} {progress.rows}")
+    print_line(f"wrote {progress.table} {progress.batch_id} {progress.rows}")
 
 
 def main(url: str, stream: str, out_dir: str, max_offsets: str) -> None:
     spark = session("pipeline child", master="local[2]", brief=True)
     jvm: Any = spark._jvm
-    say(f"ready {jvm.java.lang.ProcessHandle.current().pid()}")
+    print_line(f"ready {jvm.java.lang.ProcessHandle.current().pid()}")
     counts = run_available_now(spark, url, stream, out_dir, max_offsets_per_trigger=int(max_offsets), progress=report)
-    say(f"counts {json.dumps(asdict(counts))}")
+    print_line(f"counts {json.dumps(asdict(counts))}")
     spark.stop()
 
 

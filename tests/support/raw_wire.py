@@ -2,7 +2,7 @@
 
 No parser of Headwater is used here, so a fault in one cannot hide a fault in the other. Time-outs everywhere: a server that
 should have answered and did not fails the test, it does not hang it. `settle` is the only synchronisation: a server answers
-PING after everything that the same link said before it, so no test sleeps.
+PING after everything that the same link sent before it, so no test sleeps.
 """
 
 import json
@@ -20,16 +20,16 @@ VIOLATION = b"-ERR 'Unknown Protocol Operation'\r\n"
 class Answer(NamedTuple):
     """What a server answered: the bytes, and whether it closed the connection after them."""
 
-    said: bytes
+    output: bytes
     closed: bool
 
 
 class Row(NamedTuple):
-    """One exchange on a link that has sent CONNECT: what is said, what comes back before a PONG or before the end."""
+    """One exchange on a link that has sent CONNECT: what is sent, what comes back before a PONG or before the end."""
 
     title: str
-    said: bytes
-    heard: bytes
+    sent: bytes
+    received: bytes
     closed: bool = False
 
 
@@ -37,12 +37,12 @@ def titles(row: Row) -> str:
     return row.title
 
 
-def closed(*said: bytes) -> Answer:
-    return Answer(b"".join(said), closed=True)
+def closed(*output: bytes) -> Answer:
+    return Answer(b"".join(output), closed=True)
 
 
-def still_open(*said: bytes) -> Answer:
-    return Answer(b"".join(said), closed=False)
+def still_open(*output: bytes) -> Answer:
+    return Answer(b"".join(output), closed=False)
 
 
 class Delivery(NamedTuple):
@@ -61,7 +61,7 @@ class RawLink:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._unread = bytearray()
         try:
-            self.greeting = self.hear_line()
+            self.greeting = self.receive_line()
         except BaseException:
             self.close()
             raise
@@ -82,72 +82,72 @@ class RawLink:
         """How long the server may be silent from now on."""
         self._socket.settimeout(seconds)
 
-    def say(self, data: bytes) -> None:
-        """Sends `data` as one write. A server that has closed already is no error here: `hear_end` will tell."""
+    def send(self, data: bytes) -> None:
+        """Sends `data` as one write. A server that has closed already is no error here: `receive_end` will tell."""
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             return
 
-    def say_in_pieces(self, data: bytes, cuts: Iterable[int]) -> None:
+    def send_in_pieces(self, data: bytes, cuts: Iterable[int]) -> None:
         """Sends `data` cut at the given positions, each piece a segment of its own."""
         start = 0
         for cut in [*sorted(cuts), len(data)]:
-            self.say(data[start:cut])
+            self.send(data[start:cut])
             start = cut
 
-    def say_no_more(self) -> None:
-        """Closes our half: the server reads the end of the stream after what was said."""
+    def end_sending(self) -> None:
+        """Closes our half: the server reads the end of the stream after what was sent."""
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
             return  # the server was faster
 
-    def hear(self, size: int) -> bytes:
+    def receive(self, size: int) -> bytes:
         """Exactly `size` bytes. Raises EOFError when the server closes before, TimeoutError when it is silent."""
         while len(self._unread) < size:
             if not self._receive():
                 raise EOFError(f"closed after {bytes(self._unread)!r}, wanted {size} bytes")
-        said = bytes(self._unread[:size])
+        data = bytes(self._unread[:size])
         del self._unread[:size]
-        return said
+        return data
 
-    def hear_line(self) -> bytes:
+    def receive_line(self) -> bytes:
         """Everything up to and with the next CRLF."""
-        return self.hear_until(b"\r\n")
+        return self.receive_until(b"\r\n")
 
-    def hear_until(self, marker: bytes) -> bytes:
+    def receive_until(self, marker: bytes) -> bytes:
         """Everything up to and with `marker`."""
         searched = 0
         while (found := self._unread.find(marker, searched)) < 0:
             searched = max(0, len(self._unread) - len(marker) + 1)
             if not self._receive():
                 raise EOFError(f"closed after {bytes(self._unread)!r}, wanted {marker!r}")
-        return self.hear(found + len(marker))
+        return self.receive(found + len(marker))
 
-    def hear_end(self) -> bytes:
+    def receive_end(self) -> bytes:
         """Everything until the server closes. Raises TimeoutError when it keeps the connection open."""
         while self._receive():
             pass
-        return self.hear(len(self._unread))
+        return self.receive(len(self._unread))
 
     def settle(self) -> bytes:
         """Everything that the server says before it answers a PING. Raises EOFError when it closes instead.
 
         A link that is a second old may hear a PING of the server's first: it is left out.
         """
-        self.say(b"PING\r\n")
-        return self.hear_until(b"PONG\r\n").removesuffix(b"PONG\r\n").removeprefix(b"PING\r\n")
+        self.send(b"PING\r\n")
+        return self.receive_until(b"PONG\r\n").removesuffix(b"PONG\r\n").removeprefix(b"PING\r\n")
 
     def answer(self, data: bytes) -> Answer:
         """Says `data`, then PING: what comes back before the PONG, or before the end if the server closes."""
-        self.say(data)
-        self.say(b"PING\r\n")
+        self.send(data)
+        self.send(b"PING\r\n")
         while True:
             if self._unread.endswith(b"PONG\r\n"):
-                return Answer(self.hear(len(self._unread)).removesuffix(b"PONG\r\n"), closed=False)
+                return Answer(self.receive(len(self._unread)).removesuffix(b"PONG\r\n"), closed=False)
             if not self._receive():
-                return Answer(self.hear(len(self._unread)), closed=True)
+                return Answer(self.receive(len(self._unread)), closed=True)
 
     def _receive(self) -> bool:
         try:
@@ -161,11 +161,11 @@ class RawLink:
 def dial(port: int, **options: object) -> RawLink:
     """A link that has sent CONNECT (quiet, not pedantic, headers on, unless `options` say otherwise) and is settled."""
     link = RawLink(port)
-    link.say(connect_op(**options))
+    link.send(connect_op(**options))
     verbose = bool({**QUIET, **options}["verbose"])
     try:
-        said = link.settle()
-        assert said == (b"+OK\r\n" if verbose else b""), said
+        answer = link.settle()
+        assert answer == (b"+OK\r\n" if verbose else b""), answer
     except BaseException:
         link.close()
         raise
@@ -186,7 +186,7 @@ def read_info(line: bytes) -> dict[str, Any]:
 
 
 def split_deliveries(stream: bytes) -> tuple[list[Delivery], list[bytes]]:
-    """Takes what a server said apart: the deliveries in order, and the other lines in order."""
+    """Takes what a server sent apart: the deliveries in order, and the other lines in order."""
     deliveries: list[Delivery] = []
     lines: list[bytes] = []
     position = 0
@@ -209,5 +209,5 @@ def split_deliveries(stream: bytes) -> tuple[list[Delivery], list[bytes]]:
 def prove_service(port: int) -> None:
     """A fresh client can publish and subscribe: the condition after every hostile input."""
     with dial(port) as link:
-        link.say(b"SUB still.alive 1\r\nPUB still.alive 2\r\nok\r\n")
+        link.send(b"SUB still.alive 1\r\nPUB still.alive 2\r\nok\r\n")
         assert link.settle() == b"MSG still.alive 1 2\r\nok\r\n"

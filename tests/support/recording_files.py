@@ -75,14 +75,14 @@ class RecordingFile:
         return len(self._content())
 
     def truncate(self, size: int) -> None:
-        self._files.fail_if_told()
+        self._files.fail_if_scheduled()
         self._files.record("truncate", self._inode, size)
         content = self._content()
         del content[size:]
         content.extend(bytes(size - len(content)))
 
     def allocate(self, size: int) -> None:
-        self._files.fail_if_told()
+        self._files.fail_if_scheduled()
         content = self._content()
         if self._files.room(max(0, size - len(content))) is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -132,7 +132,7 @@ class RecordingFiles:
         self.attempts += 1
         return self.faults.get(self.attempts - 1, 0)
 
-    def fail_if_told(self) -> None:
+    def fail_if_scheduled(self) -> None:
         if number := self.fault():
             raise OSError(number, os.strerror(number))
 
@@ -166,7 +166,7 @@ class RecordingFiles:
         return RecordingFile(self, self.names[path])
 
     def create(self, path: str) -> RecordingFile:
-        self.fail_if_told()
+        self.fail_if_scheduled()
         assert path.rpartition("/")[0] in self.directories, f"no directory for {path}"
         if path in self.names:
             self.record("truncate", self.names[path], 0)
@@ -180,7 +180,7 @@ class RecordingFiles:
         return RecordingFile(self, self.names[path])
 
     def rename(self, old: str, new: str) -> None:
-        self.fail_if_told()
+        self.fail_if_scheduled()
         if old in self.directories:
             self.record("rename_directory", old, new)
             _rename_directory(self.names, self.directories, old, new)
@@ -191,7 +191,7 @@ class RecordingFiles:
     def unlink(self, path: str) -> None:
         if path not in self.names:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
-        self.fail_if_told()
+        self.fail_if_scheduled()
         self.record("unlink", path)
         del self.names[path]
 
@@ -208,7 +208,7 @@ class RecordingFiles:
         for end in range(1, len(parts) + 1):
             directory = "/".join(parts[:end])
             if directory not in self.directories:
-                self.fail_if_told()
+                self.fail_if_scheduled()
                 self.record("mkdir", directory)
                 self.directories.add(directory)
                 yield directory
@@ -228,7 +228,7 @@ class RecordingFiles:
         return [name[len(path) + 1 :] for name in known if name and name.rpartition("/")[0] == path]
 
     def sync_directory(self, path: str) -> None:
-        self.fail_if_told()
+        self.fail_if_scheduled()
         self.record("sync_directory", path)
 
     def sync_together(self, files: Sequence[File], directories: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ def streams(file: str, part: int) -> dict[tuple[int, str], bytes]:
     for line in (VECTORS / file).read_text().splitlines():
         if heading := _PART.match(line):
             current = int(heading[1])
-        if current == part and (said := _LINE.match(line)):
-            key = (int(said[1]), said[2])
-            found[key] = found.get(key, b"") + ast.literal_eval("b" + said[3])
+        if current == part and (matched := _LINE.match(line)):
+            key = (int(matched[1]), matched[2])
+            found[key] = found.get(key, b"") + ast.literal_eval("b" + matched[3])
     return found

@@ -44,31 +44,31 @@ class Peer:
         self._reader = reader
         self._writer = writer
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         self._writer.write(data)
 
-    async def hear_line(self) -> bytes:
+    async def receive_line(self) -> bytes:
         """The next line, without its CRLF."""
         return (await self._reader.readuntil(b"\r\n")).removesuffix(b"\r\n")
 
-    async def hear(self, size: int) -> bytes:
+    async def receive(self, size: int) -> bytes:
         return await self._reader.readexactly(size)
 
-    async def hear_end(self) -> bytes:
+    async def receive_end(self) -> bytes:
         """Everything until the client closes."""
         return await self._reader.read()
 
     async def welcome(self, info: bytes = INFO) -> bytes:
         """The server's part of the handshake; returns the CONNECT line."""
-        self.say(info)
-        connect = await self.hear_line()
-        assert await self.hear_line() == b"PING"
-        self.say(b"PONG\r\n")
+        self.send(info)
+        connect = await self.receive_line()
+        assert await self.receive_line() == b"PING"
+        self.send(b"PONG\r\n")
         return connect
 
     async def answer_ping(self) -> None:
-        assert await self.hear_line() == b"PING"
-        self.say(b"PONG\r\n")
+        assert await self.receive_line() == b"PING"
+        self.send(b"PONG\r\n")
 
     def hang_up(self) -> None:
         """Close in order: the client reads the end of the stream."""

@@ -19,10 +19,10 @@ class TlsLink(RawLink):
         self._unread = bytearray()
         try:
             if not first:
-                self.greeting = self.hear_line()
+                self.greeting = self.receive_line()
             self._socket = context.wrap_socket(self._socket, server_hostname="localhost")
             if first:
-                self.greeting = self.hear_line()
+                self.greeting = self.receive_line()
         except BaseException:
             self._socket.close()
             raise
@@ -34,15 +34,15 @@ class TlsLink(RawLink):
         return self._socket.version() or ""
 
 
-def trusting(certificates: Certificates, *, who: str = "", newest: bool = True) -> ssl.SSLContext:
-    """A client's context. `who`: "client" or "stranger" shows that certificate. `newest` False: TLS 1.2 only."""
+def trusting(certificates: Certificates, *, owner: str = "", newest: bool = True) -> ssl.SSLContext:
+    """A client's context. `owner`: "client" or "stranger" shows that certificate. `newest` False: TLS 1.2 only."""
     context = ssl.create_default_context(cafile=str(certificates.ca))
-    if who:
+    if owner:
         files = {
             "client": (certificates.client_cert, certificates.client_key),
             "stranger": (certificates.stranger_cert, certificates.stranger_key),
         }
-        context.load_cert_chain(*files[who])
+        context.load_cert_chain(*files[owner])
     if not newest:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
     return context

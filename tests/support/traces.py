@@ -56,25 +56,25 @@ def event_line(event: dict[str, Any]) -> str:
     return " ".join([event["type"], *kind, *rest])
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     subject: str
     headers: bytes
     payload: bytes
 
 
-def hear(link: RawLink, count: int) -> list[Heard]:
+def receive(link: RawLink, count: int) -> list[Received]:
     """So many messages, in the order they came."""
-    heard: list[Heard] = []
-    while len(heard) < count:
-        words = link.hear_line().split()
+    received: list[Received] = []
+    while len(received) < count:
+        words = link.receive_line().split()
         if words[0] in (b"PING", b"PONG"):
             continue
-        body = link.hear(int(words[-1]) + 2)[:-2]
+        body = link.receive(int(words[-1]) + 2)[:-2]
         cut = int(words[-2]) if words[0] == b"HMSG" else 0
-        heard.append(Heard(words[1].decode(), body[:cut], body[cut:]))
-    return heard
+        received.append(Received(words[1].decode(), body[:cut], body[cut:]))
+    return received
 
 
-def hear_report(link: RawLink) -> Report:
+def receive_report(link: RawLink) -> Report:
     """The next message, which is a report."""
-    return read_report(hear(link, 1)[0].payload)
+    return read_report(receive(link, 1)[0].payload)

@@ -85,12 +85,12 @@ class WebSocketLink(RawLink):
             del self._frames[:end]
             self.compresses = b"permessage-deflate" in self.response
             self._unpack()
-            self.greeting = self.hear_line() if self.response.startswith(b"HTTP/1.1 101") else b""
+            self.greeting = self.receive_line() if self.response.startswith(b"HTTP/1.1 101") else b""
         except BaseException:
             self._socket.close()
             raise
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         if self.compresses:
             self.send_bytes(frame(deflated(data), rsv=4))
         else:
@@ -98,7 +98,7 @@ class WebSocketLink(RawLink):
 
     def send_bytes(self, data: bytes) -> None:
         """Raw bytes of frames."""
-        super().say(data)
+        super().send(data)
 
     def _receive(self) -> bool:
         try:

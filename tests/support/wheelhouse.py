@@ -142,7 +142,7 @@ class Wheelhouse:
                 self._known.add(name)
                 self._pack(name, found)
             waiting += [
-                (Requirement(more), asked) for more in found.requires or [] for asked in (*requirement.extras, "")
+                (Requirement(more), added) for more in found.requires or [] for added in (*requirement.extras, "")
             ]
         return missing
 

@@ -25,13 +25,13 @@ def started(*flags: str) -> Iterator[Process]:
 def ready(process: Process) -> tuple[int, list[str]]:
     """The port, and all that was said until the server was ready."""
     assert process.stderr is not None
-    said = []
+    lines = []
     for line in process.stderr:
-        said.append(line)
+        lines.append(line)
         if line.endswith("Server is ready\n"):
-            (address,) = [line for line in said if "Listening for client connections on 127.0.0.1:" in line]
-            return int(address.rpartition(":")[2]), said
-    raise AssertionError("".join(said))
+            (address,) = [line for line in lines if "Listening for client connections on 127.0.0.1:" in line]
+            return int(address.rpartition(":")[2]), lines
+    raise AssertionError("".join(lines))
 
 
 def children(process: int) -> list[int]:
@@ -53,12 +53,12 @@ async def one_client_at_each(port: int, workers: int) -> AsyncIterator[list[Clie
         yield list(found.values())
 
 
-def until_said(process: Process, ending: str) -> list[str]:
+def until_printed(process: Process, ending: str) -> list[str]:
     """What is said up to a line with this ending."""
     assert process.stderr is not None
-    said = []
+    lines = []
     for line in process.stderr:
-        said.append(line)
+        lines.append(line)
         if line.endswith(ending):
-            return said
-    raise AssertionError("".join(said))
+            return lines
+    raise AssertionError("".join(lines))

@@ -32,7 +32,7 @@ def test_the_example_of_the_documentation_passes(tmp_path: Path) -> None:
 
 
 def test_each_test_has_a_broker_of_its_own_and_streams_where_it_asks_for_them(tmp_path: Path) -> None:
-    said = run(
+    output = run(
         tmp_path,
         """
 import json, socket
@@ -63,4 +63,4 @@ def test_closed_behind_it():
         assert lines.readline() == b""
 """,
     )
-    assert "4 passed" in said, said
+    assert "4 passed" in output, output

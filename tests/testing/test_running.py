@@ -22,7 +22,7 @@ def test_it_serves_while_it_runs_and_is_gone_afterwards() -> None:
         port = broker.port
         with dial(port) as link:
             assert json.loads(link.greeting[5:])["server_name"] == "mine"
-            link.say(b"SUB a 1\r\nPUB a 2\r\nok\r\n")
+            link.send(b"SUB a 1\r\nPUB a 2\r\nok\r\n")
             assert link.settle() == b"MSG a 1 2\r\nok\r\n"
         assert repr(broker) == f"<RunningBroker nats://127.0.0.1:{port}>"
         assert threads() == ["headwater-broker"]
@@ -37,7 +37,7 @@ def test_clients_that_are_still_there_are_closed_when_it_stops() -> None:
     broker.start()
     with dial(broker.port) as link:
         broker.stop()
-        link.hear_end()
+        link.receive_end()
     broker.stop()
 
 
@@ -46,19 +46,19 @@ def test_a_restart_keeps_port_and_streams(tmp_path: Path) -> None:
         port = broker.port
         body = b'{"name":"S","subjects":["s"]}'
         with dial(port) as link:
-            link.say(b"SUB reply 1\r\nPUB $JS.API.STREAM.CREATE.S reply %d\r\n%b\r\n" % (len(body), body))
-            link.hear_until(b"stream_create_response")
+            link.send(b"SUB reply 1\r\nPUB $JS.API.STREAM.CREATE.S reply %d\r\n%b\r\n" % (len(body), body))
+            link.receive_until(b"stream_create_response")
         broker.restart()
         assert broker.port == port
         with dial(port) as link:
-            link.say(b"SUB reply 1\r\nPUB $JS.API.STREAM.NAMES reply 0\r\n\r\n")
-            assert b'"streams":["S"]' in link.hear_until(b"}\r\n")
+            link.send(b"SUB reply 1\r\nPUB $JS.API.STREAM.NAMES reply 0\r\n\r\n")
+            assert b'"streams":["S"]' in link.receive_until(b"}\r\n")
 
 
 def test_clients_can_be_cut_off() -> None:
     with RunningBroker() as broker, dial(broker.port) as link:
         broker.drop_clients()
-        link.hear_end()
+        link.receive_end()
         with dial(broker.port) as again:
             assert again.settle() == b""
 

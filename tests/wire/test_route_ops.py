@@ -18,39 +18,39 @@ class Recorder(RouteOpHandler):
     def __init__(self) -> None:
         self.calls: list[Call] = []
 
-    def said(self, *call: object) -> int:
+    def note(self, *call: object) -> int:
         self.calls.append(call)
         return 0
 
     def on_connect(self, json: bytes) -> int:
-        return self.said("connect", json)
+        return self.note("connect", json)
 
     def on_info(self, json: bytes) -> int:
-        return self.said("info", json)
+        return self.note("info", json)
 
     def on_ping(self) -> int:
-        return self.said("ping")
+        return self.note("ping")
 
     def on_pong(self) -> int:
-        return self.said("pong")
+        return self.note("pong")
 
     def on_error(self, text: bytes) -> int:
-        return self.said("error", text)
+        return self.note("error", text)
 
     def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> int:
-        return self.said("subscribe", subject, queue, token)
+        return self.note("subscribe", subject, queue, token)
 
     def on_unsubscribe(self, token: bytes, maximum: int) -> int:
-        return self.said("unsubscribe", token, maximum)
+        return self.note("unsubscribe", token, maximum)
 
     def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: int) -> int:
-        return self.said("interest", account, subject, queue, weight)
+        return self.note("interest", account, subject, queue, weight)
 
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> int:
-        return self.said("no interest", account, subject, queue)
+        return self.note("no interest", account, subject, queue)
 
     def on_leaf_interest(self, origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: int) -> int:
-        return self.said("leaf interest", origin, account, subject, queue, weight)
+        return self.note("leaf interest", origin, account, subject, queue, weight)
 
     def on_message(self, message: RouteMessage) -> int:
         m = message
@@ -61,10 +61,10 @@ class Recorder(RouteOpHandler):
         assert not reply or tail.startswith((reply + b" ", reply + b"\t"))
         assert tail.endswith(b"\r\n" + block + payload + b"\r\n")
         origin = [m.origin] if m.origin else []
-        return self.said("message", m.account, m.token, subject, reply, m.queues, block, payload, *origin)
+        return self.note("message", m.account, m.token, subject, reply, m.queues, block, payload, *origin)
 
     def on_violation(self, violation: int) -> int:
-        return self.said("violation", violation)
+        return self.note("violation", violation)
 
 
 def calls_for(pieces: list[bytes], dialect: int = route_ops.UNDECIDED, account: bytes = b"") -> list[Call]:
@@ -330,7 +330,7 @@ def leaf_calls(*pieces: bytes) -> list[Call]:
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"),
+    ("note", "received"),
     [
         (b"LS+ foo\r\n", ("interest", b"", b"foo", b"", 0)),
         (b"ls+\tfoo  q 3\r\n", ("interest", b"", b"foo", b"q", 3)),
@@ -352,14 +352,14 @@ def leaf_calls(*pieces: bytes) -> list[Call]:
         ),
     ],
 )
-def test_ops_between_leaf_nodes_name_no_account(said: bytes, heard: Call) -> None:
-    assert leaf_calls(said) == [heard]
-    assert leaf_calls(*(said[at : at + 1] for at in range(len(said)))) == [heard]
-    assert leaf_calls(said + said) == [heard, heard]
+def test_ops_between_leaf_nodes_name_no_account(note: bytes, received: Call) -> None:
+    assert leaf_calls(note) == [received]
+    assert leaf_calls(*(note[at : at + 1] for at in range(len(note)))) == [received]
+    assert leaf_calls(note + note) == [received, received]
 
 
 @pytest.mark.parametrize(
-    ("said", "violation"),
+    ("note", "violation"),
     [
         (b"LS+\r\n", violations.UNKNOWN_OPERATION),
         (b"LS+ foo q\r\n", violations.BAD_ARGUMENTS),
@@ -374,8 +374,8 @@ def test_ops_between_leaf_nodes_name_no_account(said: bytes, heard: Call) -> Non
         (b"SUB foo 1\r\n", violations.UNKNOWN_OPERATION),
     ],
 )
-def test_anything_but_an_op_of_a_leaf_node_is_a_violation(said: bytes, violation: int) -> None:
-    assert leaf_calls(said) == [("violation", violation)]
+def test_anything_but_an_op_of_a_leaf_node_is_a_violation(note: bytes, violation: int) -> None:
+    assert leaf_calls(note) == [("violation", violation)]
 
 
 def test_a_leaf_nodes_end_of_interest_with_a_weight_is_ignored() -> None:

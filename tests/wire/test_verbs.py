@@ -113,7 +113,7 @@ def recording(base: type) -> tuple[Any, list[str]]:
     return type("Recorder", (base,), {name: noting(name) for name in names})(), calls
 
 
-def heard(
+def received(
     sender: Sender, phase: Phase, chunks: list[bytes], modules: dict[Sender, ModuleType] | None = None
 ) -> list[str]:
     """The calls of a parser of `sender`'s ops for the chunks, on a connection in `phase`."""
@@ -175,7 +175,7 @@ def test_a_verb_is_taken_where_the_protocol_has_it_and_is_a_violation_elsewhere(
         chunks = data.draw(spelt(sample(phase, verb)))
         legal = verb.value.decode() in EXPECTED[sender, phase].split()
         expected = wanted(sender, phase, verb) if legal else ["on_violation"]
-        assert heard(sender, phase, chunks) == expected, (verb, chunks)
+        assert received(sender, phase, chunks) == expected, (verb, chunks)
 
 
 def test_the_law_has_the_rows_of_the_protocol_and_no_other() -> None:
@@ -192,14 +192,14 @@ def test_a_row_that_is_taken_out_of_the_law_is_a_verb_that_is_refused(
     row: tuple[Sender, Phase, Verb], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sender, phase, verb = row
-    assert heard(sender, phase, [sample(phase, verb)]) == wanted(sender, phase, verb)
+    assert received(sender, phase, [sample(phase, verb)]) == wanted(sender, phase, verb)
     monkeypatch.delitem(LAW, row)
     modules = {
         sender: interpreted({Sender.CLIENT: client_ops, Sender.SERVER: server_ops, Sender.PEER: route_ops}[sender])
     }
-    assert heard(sender, phase, [sample(phase, verb)], modules) == ["on_violation"]
+    assert received(sender, phase, [sample(phase, verb)], modules) == ["on_violation"]
     for other in LAW:
-        assert heard(other[0], other[1], [sample(other[1], other[2])], modules) == wanted(*other)
+        assert received(other[0], other[1], [sample(other[1], other[2])], modules) == wanted(*other)
 
 
 def interpreted(module: ModuleType) -> ModuleType:

@@ -6,8 +6,8 @@
       └─ …          each routes to each other over loopback
 
 All listen on the same address (SO_REUSEPORT), and the system deals new connections out. Among themselves they are a cluster
-under a name and a route password made for this run, which are on no command line and in no file. It is said once that the
-server is ready: when every worker knows every other.
+under a name and a route password made for this run, which are on no command line and in no file. One line says that the
+server is ready, once every worker knows every other.
 
 A worker that ends by itself is replaced: the others go on, and the new one has its number, its route port and, if it is the
 first, its streams, opened as after any crash. One that ends too often, or does not come up again, is given up: then the
@@ -111,7 +111,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a worker is among the others: its own port for routes (0: any), whom it dials, and how many it waits for."""
+    """Where a worker is among the others: its route port (0: any), the routes it dials, and how many others it awaits."""
 
     port: int
     routes: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 | era | clients | recognized by |
 |---|---|---|
-| S  | crate 0.0.30, the seed document; no package     | no login comes: only where the port is said to be the seed's |
+| S  | crate 0.0.30, the seed document; no package     | no login comes: only on a port configured as the seed's      |
 | A  | iggy-py 0.1                                     | login without a version, create_topic without compression    |
 | A2 | iggy-py 0.2.0                                   | login without a version                                      |
 | B  | iggy-py 0.2.3 to 0.4                            | login says 0.5 or 0.6                                        |

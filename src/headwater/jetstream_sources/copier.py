@@ -7,7 +7,7 @@ A flow-control request is answered once everything before it is on disk here. So
 in flight, and an origin that keeps messages until they are acknowledged drops none that could be lost here.
 
 The start position comes from the stream itself, never from a number that could be ahead of it. Decided elsewhere: the
-requests (asking.py), the order of messages (following.py), the times of retries (patience.py).
+requests (origin.py), the order of messages (following.py), the times of retries (patience.py).
 """
 
 import logging

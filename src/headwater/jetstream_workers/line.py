@@ -94,7 +94,7 @@ class Line:
         return self._router.publish(subject, reply, header_block, payload) > 0
 
     def notify(self, account: str, what: str, payload: bytes) -> None:
-        """Tell all other workers. One that is away does not hear it."""
+        """Send a notice to all other workers; one without a connection misses it."""
         for number in self.others:
             self.send(number, account, f"TELL.{what}".encode(), b"", b"", payload)
 

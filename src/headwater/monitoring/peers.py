@@ -1,7 +1,7 @@
 """The present and lost brokers of the cluster, checked every two seconds (history.py).
 
     joined ──▶ lost        its route has ended; `since_ms` says when we saw it
-           └─▶ left        so it has, after it had said that it goes (lame duck): no fault
+           └─▶ left        so it has, after announcing that it goes (lame duck): no fault
     absent                 a configured route that has led to no broker since the start
 
 A lost peer is shown until it returns; one known only by gossip for ten minutes, the time that it is redialled, and so

@@ -3,7 +3,7 @@
 A JVM reads, parses and verifies some 15,000 classes out of 280 jars before Spark's first rows: 7 of the 9 s of CPU that a
 start takes, and as many once more for the first queries. Java can keep classes as they lie in its memory ("class data
 sharing") and map that file. `headwater spark-classes` makes it, by a run of Spark over all that a pipeline does; `session`
-uses it where it is. It is never made unasked: it takes a minute of CPU and 180 MB of the user's cache.
+uses it where it is. It is made on request only: it takes a minute of CPU and 180 MB of the user's cache.
 
 Whether an archive fits is judged by Java: the same Java, the same jars by path, size and date. One that does not is not
 used, and Spark starts as it would without.

@@ -6,7 +6,7 @@ import pytest
 from support.configured_servers import KINDS, Running, serve
 from support.operator_chain import Chain, Key
 from support.raw_wire import RawLink, connect_op, read_info, split_deliveries
-from support.traces import hear_report, hpub
+from support.traces import hpub, receive_report
 
 from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
 from headwater.model.nkey import NkeyKind
@@ -55,7 +55,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def enter(server: Running, key: Key, account: Key) -> RawLink:
     link = RawLink(server.port)
     nonce = read_info(link.greeting)["nonce"]
-    link.say(connect_op(jwt=CHAIN.user(key, account), sig=key.sign(nonce), no_responders=True))
+    link.send(connect_op(jwt=CHAIN.user(key, account), sig=key.sign(nonce), no_responders=True))
     assert link.settle() == b""
     return link
 
@@ -63,17 +63,17 @@ def enter(server: Running, key: Key, account: Key) -> RawLink:
 @pytest.mark.interop
 def test_shared_subjects_cross_accounts(server: Running) -> None:
     with enter(server, USER_A, CHAIN.a) as a, enter(server, USER_B, CHAIN.b) as b:
-        a.say(b"SUB req 1\r\nSUB new.* 2\r\n")
-        b.say(b"SUB here.* 1\r\nSUB in.* 2\r\nSUB closed 3\r\nSUB never.exported 4\r\n")
+        a.send(b"SUB req 1\r\nSUB new.* 2\r\n")
+        b.send(b"SUB here.* 1\r\nSUB in.* 2\r\nSUB closed 3\r\nSUB never.exported 4\r\n")
         assert a.settle() + b.settle() == b""
-        a.say(b"PUB s.x 2\r\nhi\r\nPUB closed 0\r\n\r\nPUB never.exported 0\r\n\r\nPUB old.7 0\r\n\r\n")
+        a.send(b"PUB s.x 2\r\nhi\r\nPUB closed 0\r\n\r\nPUB never.exported 0\r\n\r\nPUB old.7 0\r\n\r\n")
         assert a.settle() == b"MSG new.7 2 0\r\n\r\n"
         assert b.settle() == b"MSG here.x 1 2\r\nhi\r\n"
-        b.say(b"PUB ask in.1 0\r\n\r\n")
+        b.send(b"PUB ask in.1 0\r\n\r\n")
         assert b.settle() == b""
         (request,), _ = split_deliveries(a.settle())
         reply = request.control.split()[2]
-        a.say(b"PUB %b 2\r\nok\r\n" % reply)
+        a.send(b"PUB %b 2\r\nok\r\n" % reply)
         a.settle()
         assert b.settle() == b"MSG in.1 2 2\r\nok\r\n"
 
@@ -81,10 +81,10 @@ def test_shared_subjects_cross_accounts(server: Running) -> None:
 @pytest.mark.interop
 def test_a_sampled_traceparent_is_reported_to_the_destination_in_the_jwt(server: Running) -> None:
     with enter(server, USER_A, CHAIN.a) as a, enter(server, USER_A, CHAIN.a) as watcher:
-        watcher.say(b"SUB traces 1\r\n")
+        watcher.send(b"SUB traces 1\r\n")
         watcher.settle()
-        a.say(hpub("nobody", traceparent="00-a-b-01"))
-        assert hear_report(watcher).events == [f"in client acc={CHAIN.a.public} subj=nobody"]
+        a.send(hpub("nobody", traceparent="00-a-b-01"))
+        assert receive_report(watcher).events == [f"in client acc={CHAIN.a.public} subj=nobody"]
 
 
 def test_a_trace_without_a_destination_is_off() -> None:
@@ -134,5 +134,5 @@ def test_entries_that_make_no_sense_are_left_out() -> None:
 @pytest.mark.interop
 def test_both_servers_still_serve_others(server: Running) -> None:
     with enter(server, USER_A, CHAIN.a) as link:
-        link.say(b"SUB still.alive 1\r\nPUB still.alive 0\r\n\r\n")
+        link.send(b"SUB still.alive 1\r\nPUB still.alive 0\r\n\r\n")
         assert link.settle() == b"MSG still.alive 1 0\r\n\r\n"

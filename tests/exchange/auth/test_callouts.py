@@ -27,11 +27,11 @@ class Desk:
         self.verdict: asyncio.Future[Identity | Refusal] = loop.create_future()
 
     def listen(self) -> None:
-        def heard(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        def received(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
             self.replies.append(bytes(reply))
             return True
 
-        self.accounts["$G"].router.subscribe_internal(SUBJECT, heard)
+        self.accounts["$G"].router.subscribe_internal(SUBJECT, received)
 
     def ask(self, seconds: float) -> None:
         self.callouts.ask(QUESTION, {"name": "n", "host": "h"}, {"host": "127.0.0.1"}, seconds, self.verdict.set_result)

@@ -10,7 +10,7 @@ def publish(guard: Guard, subject: bytes) -> bool:
     return guard.may_publish(composed(subject, b"", b"", b""))
 
 
-def hear(guard: Guard, subject: bytes, reply: bytes, queue: bytes = b"") -> bool:
+def receive(guard: Guard, subject: bytes, reply: bytes, queue: bytes = b"") -> bool:
     """Deliver a message; False if the guard withholds it."""
     return guard.lets_through(composed(subject, reply, b"", b""), queue)
 
@@ -23,16 +23,16 @@ def responder(limits: ResponseRules) -> tuple[Guard, list[float]]:
 def test_responses_are_counted_and_timed() -> None:
     guard, now = responder(ResponseRules(max_messages=2, expires=10.0))
     assert not publish(guard, b"r")
-    assert hear(guard, b"service", b"r")
+    assert receive(guard, b"service", b"r")
     assert [publish(guard, b"r") for _ in range(3)] == [True, True, False]
-    hear(guard, b"service", b"r")
+    receive(guard, b"service", b"r")
     now[0] = 10.5
     assert not publish(guard, b"r")
 
 
 def test_limits_of_zero_or_less_mean_no_limit() -> None:
     guard, now = responder(ResponseRules(max_messages=-1, expires=-1.0))
-    hear(guard, b"service", b"r")
+    receive(guard, b"service", b"r")
     now[0] = 1e9
     assert all(publish(guard, b"r") for _ in range(100))
 
@@ -40,12 +40,12 @@ def test_limits_of_zero_or_less_mean_no_limit() -> None:
 def test_the_caches_of_a_guard_are_bounded() -> None:
     guard, now = responder(ResponseRules())
     for number in range(REPLIES + 10):
-        hear(guard, b"s", b"r%d" % number)
+        receive(guard, b"s", b"r%d" % number)
     assert len(guard._replies) == REPLIES
     assert publish(guard, b"r%d" % (REPLIES + 9)), "the newest is never forgotten"
     assert not publish(guard, b"r0")
     now[0] = 1000.0
-    hear(guard, b"s", b"new")
+    receive(guard, b"s", b"new")
     assert len(guard._replies) == 1, "nothing is kept that may not be answered any more"
     for number in range(3 * REMEMBERED):
         publish(guard, b"other.%d" % number)
@@ -62,11 +62,11 @@ def test_the_last_answer_is_not_taken_for_another_subject_or_queue_group() -> No
     guard = Guard(rules, lambda: 0.0)
     for subject, allowed in ((b"a", True), (b"b", False), (b"ab", True), (b"a", True), (b"", False), (b"abc", False)):
         assert publish(guard, subject) is allowed
-    for subject, queue, heard in (
+    for subject, queue, received in (
         (b"x", b"", False),
         (b"y", b"", True),
         (b"y", b"q", False),
         (b"y", b"r", True),
         (b"x", b"r", False),
     ):
-        assert hear(guard, subject, b"", queue) is heard
+        assert receive(guard, subject, b"", queue) is received

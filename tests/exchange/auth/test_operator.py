@@ -124,11 +124,11 @@ def test_limits_of_accounts_become_options() -> None:
 ISSUED = 1_700_000_000  # the `iat` that `operator_chain.token` writes
 
 
-@pytest.mark.parametrize("whose", ["the user's", "everybody's"])
+@pytest.mark.parametrize("owner", ["the user's", "everybody's"])
 @pytest.mark.parametrize(("moment", "welcome"), [(ISSUED - 1, True), (ISSUED, False), (ISSUED + 1, False)])
-def test_a_revocation_holds_for_tokens_issued_up_to_its_moment(whose: str, moment: int, welcome: bool) -> None:
+def test_a_revocation_holds_for_tokens_issued_up_to_its_moment(owner: str, moment: int, welcome: bool) -> None:
     other = Key(NkeyKind.USER, 2)
-    key = USER.public if whose == "the user's" else "*"
+    key = USER.public if owner == "the user's" else "*"
     chain = Chain(revocations={key: moment, other.public: ISSUED + 9})
     shown = Credentials(jwt=chain.user(USER, chain.a), signature=USER.sign("n"), nonce="n")
     assert isinstance(trust(chain).decide(shown, NOON), Identity) is welcome

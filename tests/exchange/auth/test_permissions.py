@@ -64,11 +64,11 @@ def test_no_subscription_receives_what_its_user_may_not(permitted: SubjectRules,
     for subject in SUBJECTS:
         if not matches(wanted, subject):
             continue
-        heard = not guard.watches_deliveries or guard.lets_through(composed(subject, b"", b"", b""), queue)
+        received = not guard.watches_deliveries or guard.lets_through(composed(subject, b"", b"", b""), queue)
         denied = any(speaks_of(entry, subject, queue) for entry in permitted.deny)
-        assert heard == (not denied)
+        assert received == (not denied)
         if permitted.allow is not None and (not queue or not any(" " in entry for entry in permitted.allow)):
-            assert not heard or oracle(permitted, subject, queue)
+            assert not received or oracle(permitted, subject, queue)
 
 
 @given(rules, st.sampled_from(SUBJECTS), st.sampled_from(QUEUES))

@@ -12,7 +12,7 @@ def test_a_sealed_message_is_for_one_receiver() -> None:
     sealed = ours.seal(b"who is it?", theirs.xkey)
     assert sealed.startswith(b"xkv1")
     assert theirs.open(sealed, ours.xkey) == b"who is it?"
-    for opener, sender, said in (
+    for opener, sender, text in (
         (stranger, ours.xkey, sealed),
         (theirs, stranger.xkey, sealed),
         (theirs, ours.xkey, sealed[4:]),
@@ -21,7 +21,7 @@ def test_a_sealed_message_is_for_one_receiver() -> None:
         (theirs, ours.server_id, sealed),
     ):
         with pytest.raises(RemoteProtocolError):
-            opener.open(said, sender)
+            opener.open(text, sender)
 
 
 def test_the_id_of_a_server_is_a_key() -> None:

@@ -18,9 +18,9 @@ def test_nothing_told_is_nats_servers_default() -> None:
     assert config.broker.cluster is None
 
 
-@pytest.mark.parametrize(("told", "port"), [(-1, 0), (0, 4222), (5, 5)])
-def test_ports(told: int, port: int) -> None:
-    assert Draft(broker={"port": told}).finish().broker.port == port
+@pytest.mark.parametrize(("reported", "port"), [(-1, 0), (0, 4222), (5, 5)])
+def test_ports(reported: int, port: int) -> None:
+    assert Draft(broker={"port": reported}).finish().broker.port == port
 
 
 @pytest.mark.parametrize("name", ["max_payload", "max_control_line", "max_pending", "ping_max", "ping_interval"])
@@ -28,14 +28,14 @@ def test_zero_says_the_default(name: str) -> None:
     assert getattr(Draft(broker={name: 0}).finish().broker, name) == getattr(Draft().finish().broker, name)
 
 
-@pytest.mark.parametrize("told", [0, -1])
-def test_connections_without_limit(told: int) -> None:
-    assert Draft(broker={"max_connections": told}).finish().broker.max_connections == UNLIMITED
+@pytest.mark.parametrize("reported", [0, -1])
+def test_connections_without_limit(reported: int) -> None:
+    assert Draft(broker={"max_connections": reported}).finish().broker.max_connections == UNLIMITED
 
 
-@pytest.mark.parametrize(("told", "path"), [("", "/"), ("/", "/"), ("nats", "/nats"), ("/a/b/", "/a/b")])
-def test_the_base_path_has_one_slash_in_front(told: str, path: str) -> None:
-    monitoring = Draft(monitoring={"port": 1, "base_path": told}).finish().monitoring
+@pytest.mark.parametrize(("reported", "path"), [("", "/"), ("/", "/"), ("nats", "/nats"), ("/a/b/", "/a/b")])
+def test_the_base_path_has_one_slash_in_front(reported: str, path: str) -> None:
+    monitoring = Draft(monitoring={"port": 1, "base_path": reported}).finish().monitoring
     assert monitoring is not None
     assert monitoring.base_path == path
 

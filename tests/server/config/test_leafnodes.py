@@ -135,9 +135,9 @@ def test_without_port_and_remotes_nothing_is_joined_and_a_warning_says_so(load_t
     ],
 )
 def test_what_is_refused(refusal: Refusal, block: str, reason: str) -> None:
-    said = refusal(f"leafnodes {{ {block} }}\naccounts {{ A {{}} }}")
-    assert reason in said
-    assert SEED not in said
+    output = refusal(f"leafnodes {{ {block} }}\naccounts {{ A {{}} }}")
+    assert reason in output
+    assert SEED not in output
 
 
 def test_leaf_nodes_do_not_go_with_the_old_protocol_of_clusters(load_text: Load, refusal: Refusal) -> None:

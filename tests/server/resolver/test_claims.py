@@ -17,7 +17,7 @@ from headwater.server.system.documents import Speaker
 CHAIN = Chain()
 
 
-def nobody_speaks() -> Speaker:
+def no_speaker() -> Speaker:
     raise AssertionError("no answer was asked for")
 
 
@@ -28,7 +28,7 @@ def test_an_account_of_another_server_that_cannot_be_kept_is_logged(
         trust = Trust(OperatorOptions(operators=(CHAIN.operator_jwt,)))
         resolver = Resolver(ResolverOptions(kind="full", directory=str(tmp_path), limit=1), trust, lambda _: None)
         router = Router(asyncio.get_running_loop().call_soon, 1)
-        claims = Claims(resolver, trust, router, nobody_speaks)
+        claims = Claims(resolver, trust, router, no_speaker)
         claims.start()
         [packs] = [one.subject for one in router.sublist.all() if one.subject.startswith(b"_INBOX.")]
         first, second = CHAIN.a.public, CHAIN.b.public

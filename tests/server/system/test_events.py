@@ -14,18 +14,18 @@ from headwater.server.system import events
 CONFIG = 'accounts { "$SYS" { users: [{user: s, password: p}] }, A { users: [{user: a, password: p}] } }'
 
 
-def heard_by(broker: Broker, told: asyncio.Event | None = None) -> dict[str, Any]:
+def received_by(broker: Broker, reported: asyncio.Event | None = None) -> dict[str, Any]:
     """What the system account is told from now on, the last of each kind."""
     assert broker.accounts is not None
-    heard: dict[str, Any] = {}
+    received: dict[str, Any] = {}
 
-    def hear(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
-        heard[subject.decode().rpartition(".")[2]] = json.loads(payload)
-        if told is not None:
-            told.set()
+    def receive(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        received[subject.decode().rpartition(".")[2]] = json.loads(payload)
+        if reported is not None:
+            reported.set()
 
-    broker.accounts["$SYS"].router.subscribe_internal(b"$SYS.SERVER.*.*", hear)
-    return heard
+    broker.accounts["$SYS"].router.subscribe_internal(b"$SYS.SERVER.*.*", receive)
+    return received
 
 
 def test_statistics_come_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,11 +35,11 @@ def test_statistics_come_by_themselves(tmp_path: Path, monkeypatch: pytest.Monke
 
     async def main() -> None:
         async with asyncio.timeout(20), Broker(options=options_of(file)) as broker:
-            told = asyncio.Event()
-            heard = heard_by(broker, told)
-            await told.wait()
-            assert heard["STATSZ"]["statsz"]["active_servers"] == 1
-            assert heard["STATSZ"]["server"]["id"] == broker.server_id
+            reported = asyncio.Event()
+            received = received_by(broker, reported)
+            await reported.wait()
+            assert received["STATSZ"]["statsz"]["active_servers"] == 1
+            assert received["STATSZ"]["server"]["id"] == broker.server_id
 
     asyncio.run(main())
 
@@ -52,11 +52,11 @@ def test_the_end_is_announced_and_so_is_a_lame_duck(tmp_path: Path) -> None:
         async with asyncio.timeout(20):
             broker = Broker(options=options_of(file))
             await broker.start()
-            heard = heard_by(broker)
+            received = received_by(broker)
             await broker.lame_duck()
-            assert heard["LAMEDUCK"]["id"] == broker.server_id
+            assert received["LAMEDUCK"]["id"] == broker.server_id
             await broker.stop()
-            assert heard["SHUTDOWN"]["id"] == broker.server_id
+            assert received["SHUTDOWN"]["id"] == broker.server_id
 
     asyncio.run(main())
 

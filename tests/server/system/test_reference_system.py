@@ -60,7 +60,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Running]]:
 
 def enter(server: Running, user: str, **options: object) -> RawLink:
     link = dial(server.port, user=user, no_responders=True, **{"pass": "p"}, **options)
-    link.say(b"SUB in.> 1\r\n")
+    link.send(b"SUB in.> 1\r\n")
     link.settle()
     return link
 
@@ -68,18 +68,18 @@ def enter(server: Running, user: str, **options: object) -> RawLink:
 def ask(link: RawLink, subject: str, request: object = "") -> Any:
     """The JSON of the answer, or the status where there is no responder."""
     body = request.encode() if isinstance(request, str) else json.dumps(request).encode()
-    link.say(b"PUB %b in.1 %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+    link.send(b"PUB %b in.1 %d\r\n%b\r\n" % (subject.encode(), len(body), body))
     # nats-server answers from another thread: that may take longer than its PONG.
-    said = link.settle() or wait_for_message(link)
-    bodies = [one.body for one in split_deliveries(said)[0]]
+    output = link.settle() or wait_for_message(link)
+    bodies = [one.body for one in split_deliveries(output)[0]]
     return 503 if bodies[0].startswith(b"NATS/1.0 503") else json.loads(bodies[0])
 
 
 def wait_for_message(link: RawLink) -> bytes:
-    line = link.hear_line()
+    line = link.receive_line()
     while line == b"PING\r\n":
-        line = link.hear_line()
-    return line + link.hear(int(line.split()[-1]) + 2)
+        line = link.receive_line()
+    return line + link.receive(int(line.split()[-1]) + 2)
 
 
 def last_names(document: Any) -> set[str]:
@@ -178,13 +178,13 @@ def test_who_asks_cannot_be_forged(server: Running) -> None:
     with enter(server, "g") as victim, enter(server, "a") as link:
         cid = read_info(victim.greeting)["client_id"]
         block = b'NATS/1.0\r\nNats-Request-Info: {"id":%d,"acc":"G","server":"here"}\r\n\r\n' % cid
-        link.say(b"HPUB $SYS.REQ.USER.INFO in.1 %d %d\r\n%b\r\n" % (len(block), len(block), block))
+        link.send(b"HPUB $SYS.REQ.USER.INFO in.1 %d %d\r\n%b\r\n" % (len(block), len(block), block))
         assert json.loads(split_deliveries(wait_for_message(link))[0][0].body)["data"]["user"] == "a"
 
 
 def test_another_server_that_is_meant_is_left_to_answer(server: Running) -> None:
     with enter(server, "sys") as link:
-        link.say(b'PUB $SYS.REQ.SERVER.PING.VARZ in.1 24\r\n{"server_name":"another"}\r\n'.replace(b"24", b"25"))
+        link.send(b'PUB $SYS.REQ.SERVER.PING.VARZ in.1 24\r\n{"server_name":"another"}\r\n'.replace(b"24", b"25"))
         assert link.settle() == b""
         assert ask(link, "$SYS.REQ.SERVER.PING.IDZ")["name"] == "here"
 
@@ -195,9 +195,9 @@ def test_a_client_can_be_ended_and_sent_away(server: Running) -> None:
         cid = read_info(guest.greeting)["client_id"]
         assert ask(link, f"{me}.KICK", {"cid": 99_999})["error"]["code"] == 500
         assert "error" not in ask(link, f"{me}.LDM", {"cid": cid})
-        assert read_info(guest.hear_until(b"\r\n"))["ldm"] is True
+        assert read_info(guest.receive_until(b"\r\n"))["ldm"] is True
         assert "error" not in ask(link, f"{me}.KICK", {"cid": cid})
-        guest.hear_end()
+        guest.receive_end()
     prove_service(server.port)
 
 
@@ -253,31 +253,31 @@ def events_of(server: Running) -> dict[str, Any]:
     """What a listener hears when a client comes and goes, and when one is refused; by subject, ids masked."""
     with enter(server, "sys") as listener:
         me = read_info(listener.greeting)["server_id"]
-        listener.say(
+        listener.send(
             b"SUB $SYS.ACCOUNT.*.* 2\r\nSUB $SYS.SERVER.*.CLIENT.AUTH.ERR 3\r\nSUB $SYS.SERVER.ACCOUNT.*.CONNS 4\r\n"
         )
-        listener.say(b"SUB $SYS.ACCOUNT.*.SERVER.CONNS 5\r\n")
+        listener.send(b"SUB $SYS.ACCOUNT.*.SERVER.CONNS 5\r\n")
         listener.settle()
-        heard: dict[str, Any] = {}
+        received: dict[str, Any] = {}
         enter(server, "a", name="guest", lang="bytes", version="1").close()
         with pytest.raises((EOFError, AssertionError)):
             dial(server.port, user="a", **{"pass": "wrong"})
-        while f"$SYS.SERVER.{me}.CLIENT.AUTH.ERR" not in heard or "$SYS.ACCOUNT.A.DISCONNECT" not in heard:
+        while f"$SYS.SERVER.{me}.CLIENT.AUTH.ERR" not in received or "$SYS.ACCOUNT.A.DISCONNECT" not in received:
             (delivery,), _ = split_deliveries(wait_for_message(listener))
             subject = delivery.control.split()[1].decode()
-            heard[subject] = json.loads(delivery.body)
-        return {subject.replace(me, "ID"): event for subject, event in heard.items()}
+            received[subject] = json.loads(delivery.body)
+        return {subject.replace(me, "ID"): event for subject, event in received.items()}
 
 
 def test_events_tell_who_came_and_went(server: Running) -> None:
-    heard = events_of(server)
-    assert heard["$SYS.ACCOUNT.A.CONNECT"]["client"]["name"] == "guest"
-    assert heard["$SYS.ACCOUNT.A.DISCONNECT"]["reason"] == "Client Closed"
-    assert heard["$SYS.SERVER.ID.CLIENT.AUTH.ERR"]["reason"] == "Authentication Failure"
-    assert heard["$SYS.SERVER.ID.CLIENT.AUTH.ERR"]["client"]["user"] == "a"
-    assert "$SYS.SERVER.ACCOUNT.A.CONNS" in heard
-    assert "$SYS.ACCOUNT.A.SERVER.CONNS" in heard
-    assert "wrong" not in json.dumps(heard)
+    received = events_of(server)
+    assert received["$SYS.ACCOUNT.A.CONNECT"]["client"]["name"] == "guest"
+    assert received["$SYS.ACCOUNT.A.DISCONNECT"]["reason"] == "Client Closed"
+    assert received["$SYS.SERVER.ID.CLIENT.AUTH.ERR"]["reason"] == "Authentication Failure"
+    assert received["$SYS.SERVER.ID.CLIENT.AUTH.ERR"]["client"]["user"] == "a"
+    assert "$SYS.SERVER.ACCOUNT.A.CONNS" in received
+    assert "$SYS.ACCOUNT.A.SERVER.CONNS" in received
+    assert "wrong" not in json.dumps(received)
 
 
 def test_events_have_nats_servers_names(both: list[Running]) -> None:
