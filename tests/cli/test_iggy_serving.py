@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.iggy_peers import talk
-from support.worker_processes import children, ready, started, until_said
+from support.worker_processes import children, ready, started, until_printed
 
 from headwater.cli import serve_flags
 from headwater.cli.go_flags import Value
@@ -45,9 +45,9 @@ def test_the_flags_say_how_messages_are_taken() -> None:
         read({"iggy": ":8090", "iggy_unique_ids": -1}, {})
 
 
-def iggy_ports(said: list[str]) -> dict[str, int]:
+def iggy_ports(lines: list[str]) -> dict[str, int]:
     """Each transport that the log names, and its port."""
-    found = re.findall(r"Listening for Iggy clients \((\w+)\) on 127\.0\.0\.1:(\d+)$", "".join(said), re.MULTILINE)
+    found = re.findall(r"Listening for Iggy clients \((\w+)\) on 127\.0\.0\.1:(\d+)$", "".join(lines), re.MULTILINE)
     return {name: int(port) for name, port in found}
 
 
@@ -92,7 +92,7 @@ def test_workers_say_where_iggy_is_and_say_it_again_when_the_first_is_replaced(t
         assert ports.keys() == {"tcp", "http"}
         exchanged(ports["tcp"])
         os.kill(children(process.pid)[0], signal.SIGKILL)
-        again = iggy_ports(until_said(process, "worker 1 is replaced\n"))
+        again = iggy_ports(until_printed(process, "worker 1 is replaced\n"))
         assert again.keys() == {"tcp", "http"}
         exchanged(again["tcp"])
         process.send_signal(signal.SIGTERM)

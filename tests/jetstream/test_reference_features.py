@@ -416,7 +416,7 @@ def test_acks_of_what_is_not_delivered_now_are_answered_by_neither(urls: list[st
         for twin in twins.both:
             for sequence, word in silent + answered:
                 step = Publish(f"$JS.ACK.KNOWN.c.1.{sequence}.{sequence}.1690000000000000000.0", payload=word.encode())
-                twin.say(step, f"_INBOX.twin.said.{sequence}{word.replace(' ', '_')}")
+                twin.send(step, f"_INBOX.twin.said.{sequence}{word.replace(' ', '_')}")
             for sequence, word in answered:
                 assert twin.next_on(f"_INBOX.twin.said.{sequence}{word}").data == b""
             assert twin.taken("_INBOX.twin.said.") == []
