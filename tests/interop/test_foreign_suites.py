@@ -2,7 +2,8 @@
 
 Runs where a variable names a built checkout, and says so where none does:
 
-    HEADWATER_NATS_PY    the repository of nats-py; HEADWATER_NATS_PY_PYTHON is a Python 3.13 with its packages and pytest
+    HEADWATER_NATS_PY    the repository of nats-py; HEADWATER_NATS_PY_PYTHON is a Python 3.13 with its packages and pytest,
+                         without fast_mail_parser (0.10 gives lists, which this client does not expect)
     HEADWATER_NATS_RS    nats-io/nats.rs, after `cargo test -p async-nats --no-run`
     HEADWATER_NATS_C     nats-io/nats.c, built in `build`
     HEADWATER_NATS_JS    nats-io/nats.js; HEADWATER_NATS_JS_DENO is deno 2, with flags for `deno test` where the checkout
