@@ -249,7 +249,9 @@ def _unpin(random: Random, wild: float) -> Step:
 
 
 def _pushed(random: Random) -> Callable[[Step], Step]:
-    """Consumers with a deliver subject. What depends on the time of a delivery is left out."""
+    """Consumers with a deliver subject. What depends on the time of a delivery is left out, and so are changes of the
+    deliver group: nats-server keeps looking for listeners of the old one."""
+    grouped: dict[str, bool] = {}
 
     def revise(step: Step) -> Step:
         if ".CONSUMER." not in step.subject or ".CREATE." not in step.subject or random.random() < 0.1:
@@ -261,7 +263,8 @@ def _pushed(random: Random) -> Callable[[Step], Step]:
                 config.pop(key, None)
             config["deliver_subject"] = random.choice(_PUSH_SUBJECTS)
             config["inactive_threshold"] = HOUR
-            if random.random() < 0.2:
+            config.pop("deliver_group", None)
+            if grouped.setdefault(str(config.get("name", config.get("durable_name"))), random.random() < 0.2):
                 config["deliver_group"] = "g"
         except (ValueError, KeyError, TypeError, AttributeError):
             return step
