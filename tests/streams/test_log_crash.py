@@ -19,6 +19,7 @@ from support.recording_files import VARIANTS, RecordingFiles, Replay
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.log import Log
+from headwater.streams.opening import CopyKind
 from headwater.streams.options import LogOptions, SyncPolicy
 
 DIRECTORY = "store/orders"
@@ -165,6 +166,36 @@ def test_ten_thousand_torn_power_losses(part: int) -> None:
         if checked >= SLICE:
             return
     raise AssertionError(f"only {checked} crash points")
+
+
+@pytest.mark.parametrize("copy", ["of offsets", "of records"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_copy_has_all_records_of_its_origin_up_to_its_last_one_after_a_power_loss(seed: int, copy: CopyKind) -> None:
+    """What comes behind its last record is fetched from the origin, so a write that was torn in the middle must not leave
+    the later records of it."""
+    files = RecordingFiles(seed=seed)
+    random = Random(seed)
+    torn = 0
+    for _ in range(2 if copy == "of offsets" else 1):
+        log = Log.open(files, DIRECTORY, options(), 1, copy=copy)
+        began, held = len(files.calls), log.next_offset
+        history = work(log, files, random, 25)
+        replay = Replay(files)
+        for calls in range(began, len(files.calls) + 1):
+            replay.advance(calls)
+            for variant in VARIANTS:
+                crashed = replay.crash(variant, random)
+                again = Log.open(crashed, DIRECTORY, options(), 2, copy=copy)
+                durable = max([end for _, acked, end, _ in history.written if 0 <= acked <= calls], default=held)
+                end = len(contents(again))
+                assert list(contents(again)) == list(range(end)), "a record is missing between others"
+                assert durable <= end
+                assert again.recovery.lost == ()
+                assert again.next_offset == end or (copy == "of records" and again.next_offset > end)
+                torn += any(damage.kind == "torn" for damage in again.recovery.damage)
+                again.close()
+        files = replay.crash("torn", random)
+    assert torn
 
 
 @pytest.mark.parametrize("sync", ["interval", "never"])

@@ -43,6 +43,7 @@ from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log, begin_log
 from headwater.streams.memory_files import MemoryFiles
+from headwater.streams.opening import CopyKind
 from headwater.streams.options import LogOptions
 
 if TYPE_CHECKING:
@@ -196,12 +197,13 @@ class StreamRegistry:
         files, _, clock_ns, ticks_ns, options, _, domain, *_ = self.settings
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
-        copies, path = record.config.mirror is not None, directory.log_path
+        config, path = record.config, directory.log_path
+        copy: CopyKind = "of offsets" if config.mirror is not None else "of records" if config.sources else "none"
         if directory.new_log is not None:
             log = begin_log(files, path, options, directory.new_log)
         else:
             directory.load_positions()
-            log = Log.open(files, path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies)
+            log = Log.open(files, path, options, clock_ns(), begin, directory.identity, known_end, copy)
         directory.identity = log.identity
         log.limit_to(record.config.max_bytes, compress_of(record.config))
         stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)

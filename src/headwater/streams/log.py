@@ -63,7 +63,7 @@ from headwater.streams.log_format import StoredRecord
 from headwater.streams.log_reader import StoredBatch, Wanted
 from headwater.streams.log_state import LogState
 from headwater.streams.meta import NO_IDENTITY
-from headwater.streams.opening import OpenedLog, delete_directory, open_directory, opened_new_log, write_index
+from headwater.streams.opening import CopyKind, OpenedLog, delete_directory, open_directory, opened_new_log, write_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch, Segment
@@ -131,19 +131,19 @@ class Log:
         first_offset: int = 0,
         identity: bytes = NO_IDENTITY,
         known_end: int = 0,
-        rewinds: bool = False,
+        copy: CopyKind = "none",
     ) -> Self:
         """Recover the log in `directory`, or create one that starts at `first_offset`; `recovery` has the findings.
         Takes a lock on it. `identity`: that of the log, 8 bytes, where the caller knows it; files of other logs are put
         aside. `known_end`: the log reached at least this far, according to the caller's other files; an earlier end is
-        reported as a loss. `rewinds`: of a copy, whose offsets are given by its origin (`Staging.rewind`).
+        reported as a loss. `copy`: see `CopyKind`.
 
         After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
         else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
         `document` is None. Raises StorageError when another process has the log open or the disk fails, CorruptLog when
         it was written by a newer version.
         """
-        opened = open_directory(files, directory, now_ns, first_offset, identity, known_end, rewinds=rewinds)
+        opened = open_directory(files, directory, now_ns, first_offset, identity, known_end, copy)
         try:
             return cls(files, directory, options, opened)
         except OSError as error:

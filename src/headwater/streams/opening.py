@@ -10,7 +10,7 @@ is left alone.
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from google_crc32c import value as crc32c
 
@@ -52,6 +52,12 @@ LOCK = "lock"
 COPY_PIECE = 1 << 20
 
 
+CopyKind = Literal["none", "of records", "of offsets"]
+"""Whether a log is filled from other logs. It goes on behind its last record there, so a write that a power loss has torn is
+cut at the first missing record, whatever is whole behind that: all of it is fetched again. With the origin's offsets, too,
+those of missing records are given out again (`Decision.rewound`)."""
+
+
 class Found(NamedTuple):
     """What is in the directory. `absent` and `document` (which knows the records below `known_end`) come from an index or
     a checkpoint; None when all was read. `is_indexed`: the index of a clean stop holds."""
@@ -86,11 +92,10 @@ def open_directory(
     first_offset: int = 0,
     identity: bytes = NO_IDENTITY,
     known_end: int = 0,
-    *,
-    rewinds: bool = False,
+    copy: CopyKind = "none",
 ) -> OpenedLog:
     """Recover the log in `directory`, or make one that starts at `first_offset`; of `identity`, if that is known. The log
-    once reached `known_end` or further. `rewinds`: see `Decision.rewound`.
+    once reached `known_end` or further. `copy`: see `CopyKind`.
 
     Raises StorageError when nothing in it is of that identity (nothing is changed then), when another process has it, when
     the disk fails, or when it was written by a newer version."""
@@ -100,7 +105,7 @@ def open_directory(
     except OSError as error:
         raise storage_error(f"open the log {directory}", error) from error
     try:
-        return _recover(files, directory, lock, now_ns, first_offset, identity, known_end, rewinds)
+        return _recover(files, directory, lock, now_ns, first_offset, identity, known_end, copy)
     except OSError as error:
         lock.close()
         raise storage_error(f"open the log {directory}", error) from error
@@ -155,7 +160,7 @@ def _recover(
     first_offset: int,
     identity: bytes,
     known_end: int,
-    rewinds: bool,
+    copy: CopyKind,
 ) -> OpenedLog:
     notes: list[str] = []
     bases = _sweep(files, directory)
@@ -198,8 +203,12 @@ def _recover(
     if not found.is_indexed:
         state = replace(state, index_crc=0)  # so that the next close makes a new one
     decision = decide(found.facts, state, testimony.end)
-    if rewinds and not state.closed:
-        decision = decision.rewound(found.facts)
+    if copy != "none" and not state.closed:
+        if (hole := decision.hole) is not None:
+            found = Found(examine_all(files, directory, bases, state.identity, hole), found.notes)
+            decision = decide(found.facts, state, testimony.end)
+        if copy == "of offsets":
+            decision = decision.rewound(found.facts)
     return _carry_out(files, directory, lock, now_ns, state, found, decision)
 
 

@@ -154,6 +154,13 @@ class Decision(NamedTuple):
     damage: list[Damage]
     notes: list[str]
 
+    @property
+    def hole(self) -> int | None:
+        """Where records of the last write are missing though later ones of it are there: a power loss tore it in the
+        middle. None where nothing is missing, or where it had been durable."""
+        torn = (item for item in self.damage if item.kind == "corrupt" and not item.certain)
+        return min((item.start for item in torn if item.start < item.end), default=None)
+
     def rewound(self, facts: "list[SegmentFacts]") -> "Decision":
         """For the copy of another log: go on behind the last record that is there. What was given out and not stored is
         fetched from the origin again, under the same offsets; only what was durable and is gone is a damage."""
