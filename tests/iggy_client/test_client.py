@@ -39,6 +39,29 @@ def test_what_is_sent_is_polled_with_its_headers_typed(tmp_path: Path) -> None:
     with_client(tmp_path, work)
 
 
+def test_messages_stay_what_they_are_whatever_is_polled_later(tmp_path: Path) -> None:
+    """Those of a large answer lie in the array that it was received in."""
+    sizes = [10, 90_000, 40_000, 3, 90_000, 200_000, 90_000]
+
+    async def work(client: Client, url: str) -> None:
+        for number, size in enumerate(sizes):
+            payloads = (b"%d" % number * size, b"%d" % number)
+            await client.send("s", "t", [Message(payload, TYPED, id=number) for payload in payloads], 0)
+        kept = []
+        for turn in range(3 * len(sizes)):
+            number = turn % len(sizes)
+            found = await client.poll("s", "t", strategy=PollingStrategy.offset(2 * number), count=2)
+            if turn % 3 == 0:
+                kept.append((number, found))
+        assert {number for number, _ in kept} == set(range(len(sizes)))
+        for number, (first, second) in kept:
+            assert first.payload == b"%d" % number * sizes[number] and second.payload == b"%d" % number
+            assert (first.headers, first.id, second.id) == (TYPED, number, number)
+            assert (first.offset, second.offset) == (2 * number, 2 * number + 1)
+
+    with_client(tmp_path, work)
+
+
 def test_every_strategy_begins_where_it_says(tmp_path: Path) -> None:
     async def work(client: Client, url: str) -> None:
         for number in range(3):

@@ -1,5 +1,7 @@
 """What is polled is read where it lies, whole or not at all; what is sent is a batch that a server admits."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +43,18 @@ def test_the_checksum_is_that_of_the_frame() -> None:
     (found,) = read_messages(batch, 0, len(batch))
     assert found.checksum == xxh3_64(bytes(batch[264:]))
     assert repr(found) == "<ReceivedMessage 0/0, 7 bytes>"
+
+
+def test_a_message_that_is_pickled_takes_no_other_along() -> None:
+    headers = TypedHeaders({"key": "value"})
+    batch, _ = write_messages([Message(b"one", headers, 2**127 + 7), Message(bytes(100_000))], 1000)
+    stamp(batch, 0, 3, 2**40, 2000)
+    found = read_messages(batch, 0, len(batch))[0]
+    raw = pickle.dumps(found)
+    again = pickle.loads(raw)
+    assert len(raw) < 1000
+    names = ("payload", "block", "headers", "id", "offset", "timestamp", "origin_timestamp", "checksum", "partition")
+    assert [getattr(again, name) for name in names] == [getattr(found, name) for name in names]
 
 
 @given(st.data())

@@ -42,3 +42,8 @@ def test_nothing_is_an_empty_reply() -> None:
     assert reply_codec.decode(Code.GET_STREAM, b"", Era.V) is None
     assert reply_codec.encode(Code.PING, None, Era.S) == b"" and reply_codec.field_of(Code.PING, Era.V) is None
     assert reply_codec.field_of(Code.CREATE_STREAM, Era.S) is None  # the seed's clients were told nothing
+
+
+def test_the_answer_to_one_send_is_that_of_many_with_one() -> None:
+    view = reply_codec.SentView(1, 2, 3, 4)
+    assert reply_codec.ONE_SENT.pack(1, 1, 2, 3, 4) == reply_codec.encode(Code.SEND_MESSAGES, [view], Era.V)

@@ -132,3 +132,63 @@ def test_what_is_left_of_a_read_stays_in_front_however_large_reads_are(steps: li
         if buffer.filled:
             shared[:] = bytes(SHARED_SIZE)  # another link reads into it
         assert bytes(buffer.data[: buffer.filled]) == expected
+
+
+def filled(buffer: ReceiveBuffer, size: int, byte: bytes) -> bytearray:
+    """The array in which an announced op of `size` bytes has arrived."""
+    buffer.expect(size)
+    while buffer.filled < size:
+        space = buffer.writable()
+        count = min(len(space), size - buffer.filled)
+        space[:count] = byte * count
+        buffer.received(count)
+    return buffer.data
+
+
+def test_an_array_that_was_left_is_not_written_to_as_long_as_it_is_in_use() -> None:
+    buffer, size = ReceiveBuffer(shared=bytearray(SHARED_SIZE)), 3 * START_SIZE
+    kept = []
+    for number in range(5):
+        array = filled(buffer, size, b"%d" % number)
+        assert buffer.leave(size)
+        buffer.consume(size)
+        kept.append(array)
+        assert [bytes(one[:size]) for one in kept] == [b"%d" % earlier * size for earlier in range(number + 1)]
+
+
+def test_an_array_that_was_left_is_used_again_once_nobody_has_it() -> None:
+    buffer, size = ReceiveBuffer(shared=bytearray(SHARED_SIZE)), 3 * START_SIZE
+    seen = set()
+    array: bytearray | None = None
+    for _ in range(6):
+        following = filled(buffer, size, b"x")
+        assert buffer.leave(size)
+        buffer.consume(size)
+        array = following  # the one before is free now, as a program's last poll is
+        seen.add(id(array))
+        del following
+    assert len(seen) == 2
+
+
+def test_an_array_is_not_left_where_others_read_into_it_or_most_of_it_is_empty() -> None:
+    buffer = ReceiveBuffer(shared=bytearray(SHARED_SIZE))
+    buffer.writable()[:3] = b"all"
+    buffer.received(3)
+    assert not buffer.leave(3)
+    buffer.consume(3)
+    array = filled(buffer, 8 * START_SIZE, b"x")
+    assert not buffer.leave(START_SIZE)
+    buffer.consume(buffer.filled)
+    assert buffer.data is array
+
+
+def test_what_is_behind_an_op_that_was_left_is_still_read() -> None:
+    buffer, size = ReceiveBuffer(shared=bytearray(SHARED_SIZE)), 3 * START_SIZE
+    array = filled(buffer, size + 5, b"x")
+    assert buffer.leave(size)
+    buffer.consume(size)
+    assert bytes(buffer.data[: buffer.filled]) == b"x" * 5
+    buffer.writable()[:2] = b"yy"
+    buffer.received(2)
+    assert bytes(buffer.data[: buffer.filled]) == b"xxxxxyy"
+    assert bytes(array[: size + 5]) == b"x" * (size + 5)

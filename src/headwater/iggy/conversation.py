@@ -258,7 +258,7 @@ class Conversation:
             if error is not None:
                 fail(error)
                 return
-            body = reply_codec.SENT.write([sent])
+            body = reply_codec.ONE_SENT.pack(1, sent.stream, sent.topic, sent.partition, sent.base_offset)
             respond([self._head(request, len(body)), body])
 
         verify, batch = self.service.options.verify, (buffer, start, request.end)

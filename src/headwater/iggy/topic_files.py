@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -175,8 +176,10 @@ class TopicFiles:
             self.on_finding(finding)
 
     def _log_options(self, entry: TopicEntry) -> LogOptions:
-        size = entry.segment_bytes or SEGMENT_BYTES
-        return LogOptions(sync=self._options.sync or "always", segment_bytes=size, cache_bytes=CACHE_BYTES)
+        size, sync = entry.segment_bytes or SEGMENT_BYTES, self._options.sync or "always"
+        options = LogOptions(sync=sync, segment_bytes=size, cache_bytes=CACHE_BYTES)
+        # Room reserved ahead makes syncs cheaper; without them it is one more call for every second batch.
+        return replace(options, preallocate_bytes=0) if sync == "never" else options
 
     def partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
         """Partitions over open logs: those of `entry` from `first` on."""

@@ -22,11 +22,12 @@ from headwater.net.link import LARGE_BYTES, Link
 from headwater.net.tcp import dial
 
 CLOSE_SECONDS: Final = 1.0
-Read = Callable[[bytearray, int, int], Any]
-"""What reads an answer where it was received: the buffer, and where the body lies in it."""
+Read = Callable[[bytearray, int, int, bool], Any]
+"""What reads an answer where it was received: the buffer, where the body lies in it, and whether the reader may keep the
+buffer; it is written to again if not."""
 
 
-def as_bytes(buffer: bytearray, start: int, end: int) -> bytes:
+def as_bytes(buffer: bytearray, start: int, end: int, owned: bool = False) -> bytes:
     """The body as it is."""
     return bytes(memoryview(buffer)[start:end])
 
@@ -116,12 +117,12 @@ def _expire(answer: asyncio.Future[Any], code: Code, seconds: float) -> None:
         answer.set_exception(RequestTimeout(text, hint="it may have been carried out"))
 
 
-def _answer(waiting: _Waiting, reply: vsr_frames.Reply, buffer: bytearray) -> None:
+def _answer(waiting: _Waiting, reply: vsr_frames.Reply, buffer: bytearray, owned: bool) -> None:
     if waiting.answer.done():
         return  # the call was cancelled, or has timed out
     try:
         body = body_of(reply, buffer)
-        waiting.answer.set_result(waiting.read(buffer, body.start, body.end))
+        waiting.answer.set_result(waiting.read(buffer, body.start, body.end, owned))
     except HeadwaterError as error:
         waiting.answer.set_exception(error)
     except (struct.error, ValueError, LookupError) as error:
@@ -167,9 +168,13 @@ class StreamChannel:
                     self._link.expect(reply)
                 break
             if waiting is not None:
-                _answer(waiting, reply, buffer)
+                _answer(waiting, reply, buffer, reply.end == filled and self._may_keep(reply.end - at))
             at = reply.end
         return at
+
+    def _may_keep(self, size: int) -> bool:
+        """Whether an answer of this size is left to its reader; a small one is copied sooner than its array replaced."""
+        return size >= LARGE_BYTES and self._link is not None and self._link.leave(size)
 
     def _take_waiting(self, number: int) -> _Waiting:
         """The request that an answer is for. Raises IggyError: an answer to nothing could be taken for another's."""
@@ -224,7 +229,7 @@ class QuicChannel:
         if isinstance(reply, int):
             _fail(waiting, ConnectionClosed("the server ended the stream within its answer"))
         else:
-            _answer(waiting, reply, data)
+            _answer(waiting, reply, data, owned=True)
 
     def lost(self, error: Exception | None) -> None:
         self._connection.ended(error)

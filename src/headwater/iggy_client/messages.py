@@ -30,7 +30,7 @@ from headwater.iggy_wire.identifiers import (
     position_of_key,
 )
 from headwater.iggy_wire.message_codec import ReceivedMessage, read_messages
-from headwater.iggy_wire.reply_codec import SentView
+from headwater.iggy_wire.reply_codec import ONE_SENT, SentView
 
 
 class Polled(NamedTuple):
@@ -44,7 +44,6 @@ class Polled(NamedTuple):
 _ANYBODY: Final = Consumer.single()
 _NEXT: Final = PollingStrategy.next()
 _COUNT_SIZE: Final = 4
-_SENT: Final = struct.Struct("<IIIIQ")  # one entry, and what it says
 _FROM: Final = struct.Struct("<BQIB")
 
 
@@ -70,16 +69,19 @@ def _poll_body(address: bytes, strategy: PollingStrategy, count: int, auto_commi
         raise refusal("invalid_number_encoding", f"{strategy} or {count} messages do not fit: {error}") from None
 
 
-def _read_polled(buffer: bytearray, start: int, end: int) -> Polled:
+def _read_polled(buffer: bytearray, start: int, end: int, owned: bool) -> Polled:
     if end - start < PREFIX.size:
         raise refusal("invalid_format", f"the answer to a poll has at least {PREFIX.size} bytes, not {end - start}")
     shown, current_offset, _ = PREFIX.unpack_from(buffer, start)
-    return Polled(shown, current_offset, read_messages(buffer, start + PREFIX.size, end))
+    start += PREFIX.size
+    if not owned:
+        buffer, start, end = buffer[start:end], 0, end - start
+    return Polled(shown, current_offset, read_messages(buffer, start, end))
 
 
-def _read_sent(buffer: bytearray, start: int, end: int) -> SentView:
-    if end - start == _SENT.size:
-        return SentView(*_SENT.unpack_from(buffer, start)[1:])
+def _read_sent(buffer: bytearray, start: int, end: int, owned: bool) -> SentView:
+    if end - start == ONE_SENT.size:
+        return SentView(*ONE_SENT.unpack_from(buffer, start)[1:])
     sent: list[SentView] = reply_codec.decode(Code.SEND_MESSAGES, as_bytes(buffer, start, end), Era.V)
     if not sent:  # upstream answers so where the offset is not known any more
         raise refusal("error", "the batch is stored, but the server does not say where")

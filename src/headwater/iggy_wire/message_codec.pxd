@@ -6,16 +6,11 @@ cdef Py_ssize_t MAX_PAYLOAD
 cdef Py_ssize_t MAX_HEADERS
 
 @cython.final
+@cython.freelist(1024)
 cdef class ReceivedMessage:
-    cdef readonly bytes payload
-    cdef bytes block
-    cdef readonly unsigned long long offset
-    cdef readonly unsigned long long timestamp
-    cdef readonly unsigned long long origin_timestamp
-    cdef readonly unsigned long long checksum
-    cdef readonly unsigned int partition
-    cdef unsigned long long id_low
-    cdef unsigned long long id_high
+    cdef bytearray source
+    cdef Py_ssize_t head
+    cdef Py_ssize_t at
 
 @cython.final
 cdef class Message:

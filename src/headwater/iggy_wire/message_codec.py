@@ -2,7 +2,7 @@
 """Encodes a client's messages to a batch and decodes polled ones: the code that runs per message.
 
     write_messages: messages ─▶ one batch of generation V, sealed        one hash a message, no objects but the hash's
-    read_messages: the batches of an answer, where they were received ─▶ ReceivedMessage, the payload copied
+    read_messages: the batches of an answer, where they were received ─▶ ReceivedMessage, a place in it
 
 The layout is `streams/iggy_batch.py`'s. Sizes in frames are checked against the buffer. Checksums of polled messages
 are not verified, because TCP does that; programs can verify `ReceivedMessage.checksum`. Headers stay bytes until they
@@ -85,32 +85,66 @@ class Message:
 
 class ReceivedMessage:
     """A message from a poll. `offset` in `partition`; `timestamp` is the server's and `origin_timestamp` the producer's,
-    in µs since 1970; `checksum` is XXH3-64 of its frame behind the checksum."""
+    in µs since 1970; `checksum` is XXH3-64 of its frame behind the checksum.
 
-    payload: bytes
-    block: bytes
-    offset: int
-    timestamp: int
-    origin_timestamp: int
-    checksum: int
-    partition: int
-    id_low: int
-    id_high: int
+    It is a place in the answer it came with, which stays in memory as long as one of its messages does. What is read is
+    read anew at each access: keep `payload` rather than one message of a thousand.
+    """
+
+    source: bytearray
+    head: cython.Py_ssize_t  # where its batch begins
+    at: cython.Py_ssize_t  # where its frame begins
+
+    @property
+    def payload(self) -> bytes:
+        start: cython.Py_ssize_t = self.at + FRAME_HEADER
+        return slice_bytes(self.source, start, start + u32(self.source, self.at + 36))
+
+    @property
+    def block(self) -> bytes:
+        """The typed headers as bytes."""
+        start: cython.Py_ssize_t = self.at + FRAME_HEADER + u32(self.source, self.at + 36)
+        return slice_bytes(self.source, start, start + u32(self.source, self.at + 32))
+
+    @property
+    def partition(self) -> int:
+        return u32(self.source, self.head)
+
+    @property
+    def offset(self) -> int:
+        return u64(self.source, self.head + 8) + u32(self.source, self.at + 24)
+
+    @property
+    def timestamp(self) -> int:
+        return u64(self.source, self.head + 16)
+
+    @property
+    def origin_timestamp(self) -> int:
+        return u64(self.source, self.head + 24) + u32(self.source, self.at + 28)
+
+    @property
+    def checksum(self) -> int:
+        return u64(self.source, self.at)
 
     @property
     def id(self) -> int:
         """128 bits; 0 where the producer gave none."""
-        high: int = self.id_high
-        low: int = self.id_low
-        return high << 64 | low
+        low: Any = u64(self.source, self.at + 8)
+        high: Any = u64(self.source, self.at + 16)
+        number: int = high << 64 | low
+        return number
 
     @property
     def headers(self) -> TypedHeaders | None:
-        """The typed headers, read anew at each access. Raises HeaderError for a block that is none."""
-        return TypedHeaders.decode(self.block, _TYPED) if self.block else None
+        """The typed headers. Raises HeaderError for a block that is none."""
+        return TypedHeaders.decode(self.block, _TYPED) if u32(self.source, self.at + 32) else None
 
     def __repr__(self) -> str:
         return f"<ReceivedMessage {self.partition}/{self.offset}, {len(self.payload)} bytes>"
+
+    def __reduce__(self) -> Any:
+        times = self.timestamp, self.origin_timestamp
+        return received, (self.payload, self.block, self.offset, times, self.checksum, self.partition, self.id)
 
 
 def received(
@@ -122,24 +156,29 @@ def received(
     partition: cython.uint,
     identity: object,
 ) -> ReceivedMessage:
-    """A message from another source than a frame. `times`: the server's and the producer's."""
+    """A message from another source than a frame: a frame is made for it. `times`: the server's and the producer's.
+    Raises IggyError for an id that has no room."""
+    start: cython.Py_ssize_t = BATCH_HEADER + FRAME_HEADER
+    frame: bytearray = bytearray(start + len(payload) + len(block))
+    put_u32(frame, 0, partition)
+    put_u64(frame, 8, offset)
+    put_u64(frame, 16, times[0])
+    put_u64(frame, 24, times[1])
+    put_u64(frame, BATCH_HEADER, checksum)
+    put_id(frame, BATCH_HEADER + 8, identity)
+    put_u32(frame, BATCH_HEADER + 32, cython.cast(cython.uint, len(block)))
+    put_u32(frame, BATCH_HEADER + 36, cython.cast(cython.uint, len(payload)))
+    put_bytes(frame, put_bytes(frame, start, payload), block)
     message: ReceivedMessage = ReceivedMessage.__new__(ReceivedMessage)
-    number: Any = identity
-    message.payload = payload
-    message.block = block
-    message.offset = offset
-    message.timestamp = times[0]
-    message.origin_timestamp = times[1]
-    message.checksum = checksum
-    message.partition = partition
-    message.id_low = number & _HALF
-    message.id_high = number >> 64
+    message.source = frame
+    message.head = 0
+    message.at = BATCH_HEADER
     return message
 
 
 def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list[ReceivedMessage]:
-    """The messages of the batches in `buffer[start:end]`. Raises IggyError for what is no batch. Needs it within the
-    buffer."""
+    """The messages of the batches in `buffer[start:end]`, which they keep: nobody may write there again. Raises IggyError
+    for what is no batch. Needs it within the buffer."""
     found: list[ReceivedMessage] = []
     while start < end:
         if end - start < BATCH_HEADER:
@@ -148,10 +187,6 @@ def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
         if length < 256 or length > cython.cast(cython.ulonglong, end - start):
             raise refusal("invalid_messages_size", f"a batch of {length} bytes cannot follow")
         stop: cython.Py_ssize_t = start + cython.cast(cython.Py_ssize_t, length)
-        partition: cython.uint = u32(buffer, start)
-        base: cython.ulonglong = u64(buffer, start + 8)
-        stored: cython.ulonglong = u64(buffer, start + 16)
-        origin: cython.ulonglong = u64(buffer, start + 24)
         count: cython.Py_ssize_t = u32(buffer, start + 48)
         at: cython.Py_ssize_t = start + BATCH_HEADER
         while at < stop:
@@ -162,15 +197,9 @@ def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
             if following > stop:
                 raise refusal("invalid_messages_size", "a message reaches beyond its batch")
             message: ReceivedMessage = ReceivedMessage.__new__(ReceivedMessage)
-            message.payload = slice_bytes(buffer, at + FRAME_HEADER, headers)
-            message.block = b"" if headers == following else slice_bytes(buffer, headers, following)
-            message.offset = base + u32(buffer, at + 24)
-            message.timestamp = stored
-            message.origin_timestamp = origin + u32(buffer, at + 28)
-            message.checksum = u64(buffer, at)
-            message.partition = partition
-            message.id_low = u64(buffer, at + 8)
-            message.id_high = u64(buffer, at + 16)
+            message.source = buffer
+            message.head = start
+            message.at = at
             found.append(message)
             count -= 1
             at = following

@@ -5,6 +5,7 @@ does. A command that is not in the table has an empty answer. `None` is written 
 `get_…` of something missing.
 """
 
+import struct
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -400,6 +401,9 @@ class _Granted:
 _NONE_SIZE: Final = 4
 LOGIN_VIEW = Record(LoginView, user_id=U32)
 SENT = Many(Record(SentView, stream=U32, topic=U32, partition=U32, base_offset=U64))
+ONE_SENT: Final = struct.Struct(
+    "<IIIIQ"
+)  # SENT of one batch, as every send has it: the number 1, and what its view has
 
 
 def _last(fields: dict[Era, Any], era: Era) -> Any:

@@ -104,6 +104,10 @@ class Endpoint:
         """See `ReceiveBuffer.read_large`."""
         self._input.read_large(large)
 
+    def leave(self, size: int) -> bool:
+        """Whether the owner may keep the array that it parses, for an op of `size` bytes (`ReceiveBuffer.leave`)."""
+        return self._input.leave(size)
+
     def hand_over(self) -> None:
         """Let the owner parse the buffer."""
         received: ReceiveBuffer = self._input

@@ -9,8 +9,12 @@ cdef class ReceiveBuffer:
     cdef bytearray _free
     cdef bytearray _target
     cdef object _view
+    cdef bint _left
+    cdef list _lent
 
+    cpdef bint leave(self, Py_ssize_t size) except? -1
     cpdef int expect(self, Py_ssize_t size) except? -1
+    cdef bytearray room(self, Py_ssize_t size)
     cdef bint is_spare(self, Py_ssize_t rest) except? -1
     cpdef writable(self, Py_ssize_t hint=*)
     cpdef int received(self, Py_ssize_t count) except? -1

@@ -14,6 +14,8 @@ then own no array, and parsing stays in memory that is still in the processor's 
 rest out of the shared array (`data` is then a small array of its own) and puts it in front of its next read.
 """
 
+from sys import getrefcount
+
 import cython
 
 if cython.compiled:
@@ -42,6 +44,8 @@ class ReceiveBuffer:
         self.data = self._free
         self.filled = 0
         self.expected = 0
+        self._left = False
+        self._lent: list[bytearray] = []
 
     def expect(self, size: cython.Py_ssize_t) -> cython.int:
         """Announce an op of `size` bytes at the front: the buffer makes room for all of it at once, and keeps that room
@@ -49,6 +53,29 @@ class ReceiveBuffer:
         """
         self.expected = size
         return 0
+
+    def leave(self, size: cython.Py_ssize_t) -> cython.bint:
+        """Leave the array to the owner, who keeps the `size` bytes of an op in it: the next `consume` takes another. False
+        where others read into it, and for an op that fills less than half of it, which would keep the rest in memory.
+
+        Two such arrays are known, and used again once nobody refers to them: new ones for every MiB that is received cost
+        more in page faults than the copy that they save."""
+        if self.data is self._free or 2 * size < len(self.data):
+            return False
+        self._left = True
+        if len(self.data) <= KEPT:
+            self._lent = [*self._lent[-1:], self.data]
+        return True
+
+    def room(self, size: cython.Py_ssize_t) -> bytearray:
+        """An array of `size` bytes: one that was left and that nobody refers to any more, or a new one."""
+        at: cython.Py_ssize_t
+        for at in range(len(self._lent)):
+            length: cython.Py_ssize_t = len(self._lent[at])
+            if size <= length <= 2 * size and references(self._lent, at) == UNUSED:
+                found: bytearray = self._lent.pop(at)
+                return found
+        return unset_array(size)
 
     def read_large(self, large: bool) -> None:
         """Whether reads may take all of the shared array, or START_SIZE as usual. Large ones are for large messages: of
@@ -68,7 +95,7 @@ class ReceiveBuffer:
                 self._target[: self.filled] = memoryview(self.data)[: self.filled]
                 return self._view[self.filled :]
         if len(self.data) - self.filled < wanted or (self._view is not None and self.data is self._free):
-            grown = unset_array(max(2 * len(self.data), self.filled + wanted))
+            grown = self.room(max(2 * len(self.data), self.filled + wanted))
             grown[: self.filled] = memoryview(self.data)[: self.filled]
             self.data = grown
         self._target = self.data
@@ -83,6 +110,11 @@ class ReceiveBuffer:
     def consume(self, used: cython.Py_ssize_t) -> cython.int:
         """Drop `data[:used]`, which is parsed; the rest stays. An empty large array left by a burst is released."""
         rest: cython.Py_ssize_t = self.filled - used
+        if self._left:
+            self._left = False
+            self.data = self.data[used : self.filled] if rest > 0 else self._free
+            self.filled = rest
+            return 0
         if self._view is not None and rest > 0 and (self.data is self._free or self.is_spare(rest)):
             self.data = self.data[used : self.filled]
             self.filled = rest
@@ -100,3 +132,12 @@ class ReceiveBuffer:
         if self._view is not None:
             least = START_SIZE if rest > 0 else 0
         return len(self.data) > max(least, 4 * rest, 2 * min(self.expected, KEPT))
+
+
+def references(arrays: list[bytearray], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """How many refer to an array of a list, those of this call among them."""
+    return getrefcount(arrays[at])
+
+
+UNUSED: int = references([bytearray()], 0)
+"""`references` of an array that only the list refers to: compiled, a call has fewer of its own."""
