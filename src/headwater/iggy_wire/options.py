@@ -45,8 +45,7 @@ _MAKERS: Final[dict[HeaderKind, tuple[type, Callable[[Any], HeaderValue]]]] = {
 
 
 def _option(key: str, kind: HeaderKind, default: int | bool | str, description: str) -> OptionView:
-    flags = 3 if key in UPDATABLE[1] else 0  # an update sets it, or sets its default
-    return OptionView(key, kind, _MAKERS[kind][1](default).raw, description, flags)
+    return OptionView(key, kind, _MAKERS[kind][1](default).raw, description)
 
 
 OPTIONS: Final = {
