@@ -27,7 +27,7 @@ OPTIONS = {
     "client": ["--peers", "nats-py,libnats"],
     "crash": ["--points", "1_000_000", "--others", "100_000"],
     "fuzz": ["--seconds", "360"],
-    "simulator": ["--steps", "100_000_000", "--seed", "80_000"],
+    "simulator": ["--steps", "100_000_000", "--seed", "100_000", "--jobs", "2"],
     "soak": ["--minutes", "30"],
     "stall": ["--repetitions", "1"],
 }
