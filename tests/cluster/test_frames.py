@@ -34,6 +34,17 @@ class Writing(RouteOpHandler):
         return 0
 
 
+class WritingFrom(RouteOpHandler):
+    """Writes the messages that it parses as those of a leaf node in the cluster `hub`."""
+
+    def __init__(self, target: Target, listed: bytes) -> None:
+        self.target = target
+        self.listed = listed
+
+    def on_message(self, message: RouteMessage) -> int:
+        return self.target.write_from(b"hub", self.listed, message)
+
+
 def written(message: Published, count: int, *, in_v1: bool = False, headers: bool = True, listed: bytes = b"") -> bytes:
     """The frames of `count` such messages for a peer; they come in one read, so several are a run."""
     _, outlet = make_outlet(headers=headers)
@@ -84,3 +95,22 @@ def test_headers_are_left_out_where_they_cannot_travel(count: int) -> None:
         assert written(message, count, headers=False) == (without[at] + b"\r\nhi\r\n") * count
         assert written(message, count, headers=False, listed=b" | a ") == (listed[at] + b"\r\nhi\r\n") * count
         assert written(message, count, headers=False, in_v1=True) == (tokens[at] + b"\r\nhi\r\n") * count
+
+
+@pytest.mark.parametrize("headers", [True, False])
+def test_a_frame_for_a_message_from_a_leaf_node_names_its_cluster(headers: bool) -> None:
+    def lmsg(message: Published, listed: bytes) -> bytes:
+        _, outlet = make_outlet(headers=headers)
+        target = Target(outlet, False, b"$G", True, True)
+        reply = message.reply + b" " if message.reply else b""
+        sizes = b"%d %d" % (len(message.block), len(message.block) + 2) if message.block else b"2"
+        verb = b"HMSG" if message.block else b"RMSG"
+        read = bytearray(verb + b" $G foo " + reply + sizes + b"\r\n" + message.block + b"hi\r\n")
+        assert RouteOpParser(WritingFrom(target, listed)).parse(read, 0, len(read)) == len(read)
+        return outlet.output.take()
+
+    block, sizes = (BLOCK, b"18 20") if headers else (b"", b"0 2")
+    assert lmsg(MESSAGES[0], b"") == b"LMSG hub $G foo 0 2\r\nhi\r\n"
+    assert lmsg(MESSAGES[1], b"") == b"LMSG hub $G foo answer 0 2\r\nhi\r\n"
+    assert lmsg(MESSAGES[1], b" | a b ") == b"LMSG hub $G foo + answer a b 0 2\r\nhi\r\n"
+    assert lmsg(MESSAGES[3], b"") == b"LMSG hub $G foo answer " + sizes + b"\r\n" + block + b"hi\r\n"

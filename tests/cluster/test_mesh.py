@@ -51,6 +51,12 @@ def test_configured_routes_are_dialled_and_ourselves_is_not() -> None:
     assert mesh(routes=(US, THEM)).start() == [Dial(THEM, 0.0)]
 
 
+def test_the_password_of_routes_is_in_no_repr() -> None:
+    assert "s3cret" not in repr(
+        MeshOptions(info=info("ME"), user="u", password="s3cret", routes=("nats://u:s3cret@h:1",))
+    )
+
+
 def test_dialled_peer_is_answered_with_connect_and_info_and_registered() -> None:
     us = mesh()
     us.start()
@@ -185,6 +191,21 @@ def test_gossip_is_dialled_once_and_given_up_when_it_fails() -> None:
     assert us.on_info(1, reported) == []
     assert us.dial_failed(reported.ip) == [Dial(reported.ip, 1.05)]
     assert us.dial_failed(reported.ip) == []
+
+
+def test_a_lost_peer_that_gossip_brought_is_dialled_for_ten_minutes() -> None:
+    us = mesh()
+    us.dialled(1, THEM, "127.0.0.1")
+    us.on_info(1, info("PEER"))
+    url = "nats-route://10.0.0.7:6444/"
+    us.on_info(1, info("NEW", 6444, ip=url))
+    us.dialled(2, url, "10.0.0.7")
+    us.on_info(2, info("NEW", 6444))
+    assert us.peers["NEW"].dialled is True
+    tries = [action for action in us.lost(2) if isinstance(action, Dial)]
+    while (more := us.dial_failed(url)) and len(tries) < 100:
+        tries += [action for action in more if isinstance(action, Dial)]
+    assert 595 < sum(dial.delay for dial in tries) < 610
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from headwater.exchange.router import Router
 from headwater.exchange.sublist import Outlet, Subscription
 from headwater.leaf.forwarding import LeafForwarding, LeafTarget
 from headwater.leaf.permissions import Crossing
-from headwater.wire.message_view import composed
+from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+from headwater.wire.message_view import MessageView, composed
 
 Known = tuple[object, bytes, bytes, bytes, int]
 
@@ -196,3 +197,36 @@ def test_interest_anywhere_counts() -> None:
     assert not bench.router.has_interest(b"bar")
     bench.forwarding.want(bench.at_peer, b"bar", b"q", 1, b"c")
     assert bench.router.has_interest(b"bar")
+
+
+def test_a_delivery_of_a_stream_bears_its_subject_behind_the_acknowledgement() -> None:
+    bench, ack = Crossroads(), b"$JS.ACK.s.c.1.2.3.4.5"
+    message = composed(b"orders.eu", ack, b"", b"hi")
+    assert bench.router.route_under(b"foo", bench.router.sublist.match(b"foo"), message) == 4
+    shown = ack + b"@orders.eu 2\r\nhi\r\n"
+    leaf = b"LMSG foo " + shown
+    assert bench.received() == {"spoke a": leaf, "spoke b": leaf, "hub": leaf, "peer": b"RMSG $G foo " + shown}
+
+
+def test_a_spokes_message_goes_to_a_peer_of_the_first_dialect_as_well() -> None:
+    bench = Crossroads()
+    bench.links["old"], old = bench.peer(in_v1=True)
+    bench.forwarding.want_one(old, b"foo", b"", b"RSID:4:9")
+    bench.from_leaf("spoke a", [])
+    assert bench.received()["old"] == b"MSG foo RSID:4:9 2\r\nhi\r\n"
+
+
+def test_many_messages_of_a_spoke_go_to_peers_with_its_cluster() -> None:
+    bench = Crossroads()
+    junction = junction_of(bench.router)
+
+    class Spoke(ClientOpHandler):
+        def on_publish_run(self, message: MessageView, stride: int, count: int) -> int:
+            source = bench.targets["spoke a"]
+            assert junction is not None
+            assert junction.spread_run(bench.router, source, b"a", message, stride, count) == 3
+            return 0
+
+    read = 3 * b"PUB foo 2\r\nhi\r\n"
+    assert ClientOpParser(Spoke(), 4096, 1 << 20).parse(bytearray(read), 0, len(read)) == len(read)
+    assert bench.received() == {"spoke b": 3 * LMSG, "hub": 3 * LMSG, "peer": 3 * b"LMSG a $G foo 0 2\r\nhi\r\n"}

@@ -109,6 +109,8 @@ def test_a_client_accepted_by_a_callout_service_stays_while_the_callout_is_uncha
     guest = Identity(user="guest")
     assert Reauthorization(before, before.replace(max_payload=100)).renewed(guest) is guest
     assert Reauthorization(before, after).renewed(guest) is None
+    changed = AuthorizationOptions(users=(replace(ANN, password="new"),), callout=callout)
+    assert Reauthorization(before, before.replace(authorization=changed)).renewed(Identity(user="ann")) is None
     assert accounts_can_change(before, after)
     assert not accounts_can_change(options(ANN), after)  # its key pair is generated at the start
 

@@ -48,6 +48,16 @@ def test_no_more_replies_are_kept_than_there_is_room_for(monkeypatch: pytest.Mon
     assert len(owner) == 100
 
 
+def test_a_forgotten_reply_subject_leads_nowhere() -> None:
+    home, there = router(), router()
+    received = listen(home, b"back")
+    owner = Replies(there, Clock(), "seed")
+    subject = owner.make(home, b"back", Replies(home, Clock(), "seed"), many=True, seconds=10.0)
+    owner.forget(subject)
+    assert there.publish(subject, b"", b"", b"x") == 0
+    assert (received, len(owner)) == ([], 0)
+
+
 def test_a_reply_without_a_requester_has_no_receiver() -> None:
     home, there = router(), router()
     owner = Replies(there, Clock(), "seed")

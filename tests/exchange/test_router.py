@@ -166,3 +166,11 @@ def test_a_client_far_behind_is_congested_and_one_beyond_the_limit_is_cut_off() 
     assert bench.router.flusher.slow_consumers == 1
     assert bench.router.pending(b"a") > 1 << 26
     assert fine_link.take_flushed() == b"MSG a 1 1\r\nx\r\n"
+
+
+def test_a_delivery_that_shows_another_subject_is_none_over_a_route() -> None:
+    router, found = Bench().router, []
+    router.subscribe_internal(b"inbox", lambda *call: found.append((router.inbox, router.over_route, call[0])))
+    message = composed(b"a.b", b"", b"", b"hi")
+    router.route_under(b"inbox", router.sublist.match(b"inbox"), message)
+    assert found == [(b"inbox", False, b"a.b")]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from support.fake_link import FakeLink
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, AuthorizationOptions
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, AccountOptions, AuthorizationOptions
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.callout import Question
 from headwater.exchange.auth.gate import Gate
@@ -24,6 +24,7 @@ class Register:
 
     def __init__(self, options: BrokerOptions, accounts: Accounts) -> None:
         self.options = options
+        self.members: list[Session] = []
         self.accounts = accounts
         self.gate = Gate(options)
         self.now = 1.0
@@ -52,7 +53,7 @@ class Register:
         return self.gate.decide(shown_in(options, nonce=session.login.nonce), 0.0)
 
     def admitted(self, session: Session) -> None:
-        pass
+        self.members.append(session)
 
     def decide_later(self, session: Session, verdict: PasswordCheck | Lookup | Question) -> None:
         assert session.link is not None
@@ -330,3 +331,25 @@ def test_a_client_that_fills_its_reads_with_large_messages_is_read_more_at_once(
     assert link.reads_large is large
     session.receive(bytearray(op), len(op))
     assert link.reads_large is large, "a read that was not full says nothing"
+
+
+def test_each_of_many_messages_to_a_reserved_subject_is_refused() -> None:
+    refusal = b"-ERR 'Permissions Violation for Publish to \"_GR_.x\"'\r\n"
+    assert Desk().ask(b"SUB > 1\r\n" + 3 * b"PUB _GR_.x 2\r\nhi\r\n") == 3 * refusal
+
+
+def test_each_reply_subject_is_judged_when_several_messages_arrive_at_once() -> None:
+    answer = Desk().ask(b"SUB a 1\r\nSUB b 2\r\n" + b"PUB a 0\r\n\r\nPUB b _R_.1 0\r\n\r\n")
+    assert b"-ERR 'Permissions Violation for Publish with Reply of \"_R_.1\"'\r\n" in answer
+    assert b"MSG b" not in answer
+
+
+def test_a_client_of_a_full_account_is_no_member() -> None:
+    desk = Desk(authorization=AuthorizationOptions(username="a", password="p"))
+    account = desk.register.accounts["$G"]
+    account.use(AccountOptions(name="A", max_connections=1))
+    connect = b'CONNECT {"verbose":false,"user":"a","pass":"p"}\r\n'
+    first, _ = desk.connect(connect)
+    second, link = desk.connect(connect)
+    assert desk.register.members == [first]
+    assert (account.connections, link.closed, second.login.accepted) == (1, True, False)

@@ -114,3 +114,7 @@ def test_payloads_are_cut_at_the_limit_and_the_system_account_is_not_traced(
     assert 'MSG_PAYLOAD: ["hel..."]' in traced.text
     assert "[PUB a 5]" in traced.text
     assert "[PUB s 5]" not in traced.text
+
+
+def test_bytes_that_are_no_text_are_shown_escaped() -> None:
+    assert shown(b"sub \xff 1") == "SUB \udcff 1"

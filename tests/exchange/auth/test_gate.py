@@ -24,6 +24,13 @@ def test_without_users_every_client_is_in_the_global_account() -> None:
     assert gate.decide(Credentials(user="x", password="y"), 0.0) == Identity() == gate.unasked("STANDARD")
 
 
+def test_only_a_client_that_shows_nothing_is_the_user_for_such_clients() -> None:
+    users = (UserOptions(username="a", password="p"), UserOptions(username="guest", password="g"))
+    gate = Gate(BrokerOptions(authorization=AuthorizationOptions(users=users), no_auth_user="guest"))
+    assert gate.named(Credentials()) == "guest"
+    assert gate.named(Credentials(user="a", password="wrong")) == "a"
+
+
 def test_a_hashed_password_is_not_checked_in_the_callers_thread() -> None:
     hashed = "$2a$04$nmHDbNSnNOqu/2k8sPwce.PiN.oqvA6WgWGMEQGY.6ttInesGZpBe"
     gate = Gate(BrokerOptions(authorization=AuthorizationOptions(username="u", password=hashed)))
