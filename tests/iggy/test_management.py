@@ -12,6 +12,9 @@ from support.iggy_peers import installed, manage
 
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy_client.client import connect
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.option_catalog import described
+from headwater.iggy_wire.options import STREAM, USER
 
 pytestmark = pytest.mark.interop
 
@@ -74,14 +77,14 @@ def test_a_client_of_protocol_0_12_alters_one_thing_at_a_time(tmp_path: Path, tr
     failed = {name: value for name, value in steps.items() if str(value).startswith("error")}
     over_http = transport == "http"
     reported = {
-        "update_segments": "set once" if over_http else "cannot be updated after creation",
-        "reset_name": "no default" if over_http else "cannot be reset",
+        "update_segments": "cannot be updated after creation",
+        "reset_name": "cannot be reset",
         "resize_fixed": "partition_resize_disabled" if over_http else "resizing is disabled",
         "changes": "Feature is unavailable",
         "wrong_password": "Unauthenticated" if over_http else "Invalid credentials",
         "delete_stream_again": "was not found",
     }
-    if over_http:  # the client has no groups there, and shows the text of an answer; which options there are is 0.11's
+    if over_http:  # the client has no groups there, and shows the text of an answer
         reported |= {
             "join": "Feature is unavailable",
             "leave": "Feature is unavailable",
@@ -89,8 +92,8 @@ def test_a_client_of_protocol_0_12_alters_one_thing_at_a_time(tmp_path: Path, tr
         }
     assert failed.keys() == reported.keys() and all(text in failed[name] for name, text in reported.items())
     readable = {name: value for name, value in READABLE.items() if name != "poll_purged"}
-    if not over_http:
-        readable |= {"options_stream": ["name"], "options_user": ["username", "status"]}
+    for scope, number in (("stream", STREAM), ("user", USER)):
+        readable[f"options_{scope}"] = [option.key for option in described(number, Era.W)]
     assert {name: steps[name] for name in readable} == readable
     assert steps["topic_patched"] == [24, "Custom"]
     assert steps["topic_reset"] == [24, "Unlimited"]
