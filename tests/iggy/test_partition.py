@@ -106,6 +106,17 @@ def test_an_answer_has_its_bound_and_one_batch_at_least(monkeypatch: pytest.Monk
     with_partition(work)
 
 
+def test_an_answer_may_be_as_large_as_its_bound() -> None:
+    async def work(partition: Partition) -> None:
+        await send(partition, b"one")
+        await send(partition, b"two")
+        size = partition.poll(0, 1, 0).size
+        assert partition.poll(0, 10, 0, most=2 * size).messages == 2
+        assert partition.poll(0, 10, 0, most=2 * size - 1).messages == 1
+
+    with_partition(work)
+
+
 def test_a_poll_is_shortened_to_whole_messages_and_to_none_only_when_strict() -> None:
     async def work(partition: Partition) -> None:
         await send(partition, b"a", b"b", b"c")
