@@ -177,7 +177,7 @@ def received(
 
 
 def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list[ReceivedMessage]:
-    """The messages of the batches in `buffer[start:end]`, which they keep: nobody may write there again. Raises IggyError
+    """The messages of the batches in `buffer[start:end]`, which they keep: it must not be written to again. Raises IggyError
     for what is no batch. Needs it within the buffer."""
     found: list[ReceivedMessage] = []
     while start < end:

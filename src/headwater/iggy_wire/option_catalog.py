@@ -61,12 +61,12 @@ _INTERNAL: Final = {
     STREAM: frozenset({"critical_keys", "encryption_key_wrapped"}),
     USER: frozenset({"critical_keys"}),
 }
-"""Upstream keeps these beside the options: a client may not name them, nor is it told of them."""
+"""Upstream keeps these beside the options: a client may not name them, and its lists do not have them."""
 DERIVED_OF_STREAMS: Final = TypedHeaders({"encryption_key_source": "none"}).encode(HeaderForm.TYPED)
 
 
 def described(scope: int, era: Era) -> list[OptionView]:
-    """The options of a scope, as a client of this era is told."""
+    """The options of a scope, as a client of this era gets them."""
     if era < Era.W:
         return OPTIONS.get(scope, [])
     named = _NAMED.get(scope, [])

@@ -58,8 +58,8 @@ class ReceiveBuffer:
         """Leave the array to the owner, who keeps the `size` bytes of an op in it: the next `consume` takes another. False
         where others read into it, and for an op that fills less than half of it, which would keep the rest in memory.
 
-        Two such arrays are known, and used again once nobody refers to them: new ones for every MiB that is received cost
-        more in page faults than the copy that they save."""
+        Two such arrays are kept, and used again once nothing else refers to them: new ones for every MiB that is received
+        cost more in page faults than the copy that they save."""
         if self.data is self._free or 2 * size < len(self.data):
             return False
         self._left = True
@@ -68,7 +68,7 @@ class ReceiveBuffer:
         return True
 
     def room(self, size: cython.Py_ssize_t) -> bytearray:
-        """An array of `size` bytes: one that was left and that nobody refers to any more, or a new one."""
+        """An array of `size` bytes: one that was left and that nothing else refers to any more, or a new one."""
         at: cython.Py_ssize_t
         for at in range(len(self._lent)):
             length: cython.Py_ssize_t = len(self._lent[at])
