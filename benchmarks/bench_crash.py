@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 STREAMS = ROOT / "tests" / "streams"
 STEP = 10_000  # cases
 SMOKE_POINTS = 300
-CASES_OF_A_LIFE = 25  # mix-ups of one life, as test_log_mixups.py counts
+CASES_OF_A_LIFE = 25  # mix-ups of one life in tests/streams/test_log_mixups.py
 LONGEST = 12 * 3600.0  # seconds
 
 POWER_LOSSES = ("power losses", "test_log_crash.py", "torn", "HEADWATER_CRASH_POINTS", 1)
