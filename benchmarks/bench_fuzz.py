@@ -1,6 +1,7 @@
-"""Fuzzing of the parsers that strangers reach: `./hw bench fuzz [--seconds N] [--targets a,b] [--keep]`.
+"""Fuzzing of the parsers that strangers reach: `./hw bench fuzz [--seconds N] [--inputs N] [--jobs N] [--targets a,b]`.
 
-Each target (tests/fuzz/targets.py) is fuzzed twice, in separate processes, one after the other:
+Each target (tests/fuzz/targets.py) is fuzzed twice, in separate processes, one after the other; the second half is repeated
+on all targets until there were `--inputs` in all:
 
     guided      under atheris: libFuzzer, guided by the branches of our interpreted modules
     compiled    inputs found before and those in tests/fuzz/corpus, changed at random, through the modules as shipped; this
@@ -8,7 +9,7 @@ Each target (tests/fuzz/targets.py) is fuzzed twice, in separate processes, one 
 
 Inputs that reach new branches go into a scratch corpus; `--keep` merges them into tests/fuzz/corpus, a small set of inputs
 up to LONGEST bytes. Prints inputs, inputs per second and branches for each; a failing input is written to the corpus of its
-target, and sets the exit code. 100 million inputs take an hour and a half on one core: `--seconds 360`.
+target, and sets the exit code.
 
 atheris is installed from requirements/fuzz.txt on first use. A smoke run without it says so, and skips the guided half.
 """
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -188,6 +190,48 @@ def try_compiled(name: str, seconds: int, scratch: Path) -> tuple[bool, int]:
     return good, int(counted[1]) if counted else 0
 
 
+class Tried:
+    """What was tried of one target."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.good = True
+        self.guided = self.branches = self.compiled = self.rounds = 0
+
+    def guide(self, seconds: int, scratch: Path) -> None:
+        """The guided half."""
+        self.good, self.guided, self.branches = fuzz(self.name, seconds, scratch)
+
+    def change(self, seconds: int, scratch: Path) -> None:
+        """Once more the compiled half."""
+        if self.good:
+            self.good, inputs = try_compiled(self.name, seconds, scratch)
+            self.compiled += inputs
+            self.rounds += 1
+
+    def row(self, seconds: int) -> str:
+        """Its line of the table."""
+        rate = self.compiled / (seconds * max(1, self.rounds))
+        return (
+            f"{self.name:<14}{self.guided:>15,}{self.guided / seconds:>10,.0f}{self.branches:>10,}"
+            f"{self.compiled:>18,}{rate:>10,.0f}"
+        )
+
+
+def campaign(targets: list[Tried], seconds: int, wanted: int, jobs: int, scratch: Path, *, guided: bool) -> int:
+    """Try every target; returns the number of inputs."""
+    with ThreadPoolExecutor(jobs) as workers:
+        if guided:
+            list(workers.map(lambda each: each.guide(seconds, scratch), targets))
+        total, before = 0, -1
+        while total == 0 or before < total < wanted:
+            list(workers.map(lambda each: each.change(seconds, scratch), targets))
+            before, total = total, sum(each.guided + each.compiled for each in targets)
+            if not all(each.good for each in targets):
+                break
+    return total
+
+
 def main() -> int:
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2], sys.argv[3:])
@@ -195,6 +239,10 @@ def main() -> int:
     known = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
     parser = argparse.ArgumentParser(prog="hw bench fuzz", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=int, default=60, help="for each half of each target (default: 60)")
+    parser.add_argument(
+        "--inputs", type=lambda text: int(text.replace("_", "")), default=0, help="at least so many in all"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--targets", default=",".join(known), help=f"some of {', '.join(known)}")
     parser.add_argument("--keep", action="store_true", help="merge what was found into tests/fuzz/corpus")
     parser.add_argument("--smoke", action="store_true", help="a second for each: only proves that it runs")
@@ -202,26 +250,20 @@ def main() -> int:
     guided = has_atheris(install=not arguments.smoke)
     if not guided:
         print("atheris is not installed: nothing is searched for, the corpus is only changed")
-    if arguments.smoke:
-        arguments.seconds = 1
-    seconds = arguments.seconds
+    seconds = 1 if arguments.smoke else arguments.seconds
     print(f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; {seconds} s for each half of each target\n")
-    print(f"{'target':<14}{'guided inputs':>15}{'a second':>10}{'branches':>10}{'compiled inputs':>18}{'a second':>10}")
-    failed = []
-    total = 0
+    print(
+        f"{'target':<14}{'guided inputs':>15}{'a second':>10}{'branches':>10}{'compiled inputs':>18}{'a second':>10}",
+        flush=True,
+    )
+    targets = [Tried(name) for name in arguments.targets.split(",")]
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
-        for name in arguments.targets.split(","):
-            good, inputs, branches = fuzz(name, seconds, scratch) if guided else (True, 0, 0)
-            whole, blind = try_compiled(name, seconds, scratch)
-            good &= whole
-            total += inputs + blind
-            kept = f"  {keep(name, scratch)} kept" if arguments.keep and guided and good else ""
-            row = (
-                f"{name:<14}{inputs:>15,}{inputs / seconds:>10,.0f}{branches:>10,}{blind:>18,}{blind / seconds:>10,.0f}"
-            )
-            print(f"{row}{kept}{'' if good else '  FAILED'}", flush=True)
-            failed += [] if good else [name]
+        total = campaign(targets, seconds, arguments.inputs, arguments.jobs, scratch, guided=guided)
+        for each in targets:
+            kept = f"  {keep(each.name, scratch)} kept" if arguments.keep and guided and each.good else ""
+            print(f"{each.row(seconds)}{kept}{'' if each.good else '  FAILED'}")
+    failed = [each.name for each in targets if not each.good]
     print(f"{total:,} inputs; {'failed: ' + ', '.join(failed) if failed else 'none failed'}")
     return int(bool(failed))
 

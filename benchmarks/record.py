@@ -21,12 +21,12 @@ NOTICE = "<!-- Written by `./hw bench --record {name}`. -->"
 BLOCK = r"<!-- Written by `\./hw bench --record {name}`\. -->\n```text\n.*?\n```\n"
 LONGEST = (
     4 * 3600.0
-)  # seconds for one benchmark; the campaigns, fuzz and simulator, take an hour and a half on an idle core
+)  # seconds for one benchmark; the campaigns, fuzz and simulator, take one to two hours on two idle cores
 
 OPTIONS = {
     "client": ["--peers", "nats-py,libnats"],
     "crash": ["--points", "1_000_000", "--others", "100_000"],
-    "fuzz": ["--seconds", "360"],
+    "fuzz": ["--seconds", "180", "--inputs", "100_000_000", "--jobs", "2"],
     "simulator": ["--steps", "100_000_000", "--seed", "100_000", "--jobs", "2"],
     "soak": ["--minutes", "30"],
     "stall": ["--repetitions", "1"],
