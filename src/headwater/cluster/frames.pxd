@@ -11,7 +11,7 @@ cdef class Target(PeerFrames):
     cdef readonly bint knows_leafs
     cdef bytes _account
 
-    cdef int write_from(self, bytes origin, bytes listed, MessageView message) except? -1
+    cpdef int write_from(self, bytes origin, bytes listed, MessageView message) except? -1
     cdef Py_ssize_t write_run_from(
         self, bytes origin, MessageView message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
