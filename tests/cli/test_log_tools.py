@@ -3,13 +3,26 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from headwater.cli.main import main
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_documents.strict_reading import decode_stored
+from headwater.jetstream_state.store import StreamDirectory, StreamRecord, file_stem
 from headwater.streams.files import OsFiles
 from headwater.streams.log import Log, LogOptions
+
+
+def write(log: Log, payload: bytes) -> None:
+    log.stage(b"s", b"", payload, 1_700_000_000_000_000_000)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
 
 
 @pytest.fixture
@@ -17,11 +30,7 @@ def store(tmp_path: Path) -> Path:
     for name in ("one", "two"):
         log = Log.open(OsFiles(), str(tmp_path / "streams" / name / "log"), LogOptions(), 1)
         for number in range(3):
-            log.stage(b"s", b"", b"%d" % number, 1_700_000_000_000_000_000)
-            batch = log.seal()
-            assert batch is not None
-            log.write(batch)
-            log.publish(batch)
+            write(log, b"%d" % number)
         log.close()
     return tmp_path
 
@@ -72,6 +81,34 @@ def test_verify_says_that_both_copies_of_a_state_are_gone_and_repair_makes_them_
     assert "both copies are missing" in capsys.readouterr().out
     assert main(["log", "repair", str(store)]) == 0
     assert main(["log", "verify", str(store)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("about", "left"),
+    [({"subjects": ["a"]}, [0, 2]), ({"mirror": {"name": "O"}}, [0]), ({"sources": [{"name": "O"}]}, [0])],
+)
+def test_repair_cuts_a_torn_write_of_a_copy_where_an_opening_would(
+    tmp_path: Path, about: dict[str, object], left: list[int]
+) -> None:
+    """A copy goes on in its origin behind its last message: it would never fetch those before one that was kept."""
+    folder, torn = tmp_path / "streams" / file_stem("one"), tmp_path / "torn"
+    log = Log.open(OsFiles(), str(folder / "log"), LogOptions(sync="never"), 1)
+    directory = StreamDirectory(OsFiles(), str(folder))
+    directory.identity = log.identity
+    directory.save(StreamRecord(decode_stored(msgspec.json.encode({"name": "one", **about}), StreamConfig), 1))
+    for number in range(3):
+        write(log, b"%d" % number * 600)
+    shutil.copytree(tmp_path / "streams", torn)
+    log.close()
+    (segment,) = torn.glob("*/log/*.log")
+    content = bytearray(segment.read_bytes())
+    at = content.index(b"1" * 600)
+    content[at : at + 512] = bytes(512)
+    segment.write_bytes(content)
+    assert main(["log", "repair", str(torn)]) == 0
+    again = Log.open(OsFiles(), str(segment.parent), LogOptions(), 2)
+    assert [record.offset for record in again.read(0, 10, 1 << 20)] == left
+    again.close()
 
 
 def test_verify_and_inspect_work_where_nothing_can_be_written(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,14 @@ import argparse
 import json
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, StorageError
 from headwater.streams.files import OsFiles, ReadOnlyFiles
 from headwater.streams.inspection import Survey, repair, survey
+from headwater.streams.opening import CopyKind
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.segment import base_offset_of
 
@@ -36,7 +38,7 @@ def main(argv: list[str]) -> int:
     status = 0
     for log in logs:
         if arguments.what == "repair":
-            _show(log, {"done": repair(OsFiles(), str(log), time.time_ns())}, as_json=arguments.json)
+            _show(log, {"done": repair(OsFiles(), str(log), time.time_ns(), copy_of(log))}, as_json=arguments.json)
             continue
         found = survey(ReadOnlyFiles(), str(log))
         _show(log, describe(found, full=arguments.what == "inspect"), as_json=arguments.json)
@@ -52,6 +54,16 @@ def find_logs(directory: Path) -> list[Path]:
         if any(name.startswith(STATE_DOCUMENT) or base_offset_of(name) is not None for name in names):
             found.append(Path(folder))
     return sorted(found)
+
+
+def copy_of(log: Path) -> CopyKind:
+    """Whether the log is that of a stream which copies from others; "none" for an Iggy partition, and where no
+    configuration can be read: nothing fetches again what would be cut there."""
+    from headwater.jetstream_state.store import StreamDirectory, copy_kind  # here: only a repair needs it
+
+    with suppress(StorageError):
+        return copy_kind(StreamDirectory(ReadOnlyFiles(), str(log.parent)).load().config)
+    return "none"
 
 
 def describe(found: Survey, *, full: bool) -> dict[str, object]:

@@ -34,6 +34,7 @@ from headwater.jetstream_state.store import (
     Store,
     StreamDirectory,
     StreamRecord,
+    copy_kind,
     file_stem,
     first_offset,
     known_end,
@@ -43,7 +44,6 @@ from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log, begin_log
 from headwater.streams.memory_files import MemoryFiles
-from headwater.streams.opening import CopyKind
 from headwater.streams.options import LogOptions
 
 if TYPE_CHECKING:
@@ -197,13 +197,14 @@ class StreamRegistry:
         files, _, clock_ns, ticks_ns, options, _, domain, *_ = self.settings
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
-        config, path = record.config, directory.log_path
-        copy: CopyKind = "of offsets" if config.mirror is not None else "of records" if config.sources else "none"
+        path = directory.log_path
         if directory.new_log is not None:
             log = begin_log(files, path, options, directory.new_log)
         else:
             directory.load_positions()
-            log = Log.open(files, path, options, clock_ns(), begin, directory.identity, known_end, copy)
+            log = Log.open(
+                files, path, options, clock_ns(), begin, directory.identity, known_end, copy_kind(record.config)
+            )
         directory.identity = log.identity
         log.limit_to(record.config.max_bytes, compress_of(record.config))
         stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)

@@ -45,7 +45,7 @@ from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding, Severity
 from headwater.streams.log_state import LogState
-from headwater.streams.opening import first_state, write_new_log
+from headwater.streams.opening import CopyKind, first_state, write_new_log
 from headwater.streams.store_directory import remove_tree, take_directory
 from headwater.streams.sync_group import SyncGroup
 
@@ -97,6 +97,13 @@ def first_offset(record: StreamRecord) -> int:
     return offset_of(max(record.config.first_seq, 1))
 
 
+def copy_kind(config: StreamConfig) -> CopyKind:
+    """How the log of this stream is opened: a mirror and a stream with sources fetch again what a power loss took."""
+    if config.mirror is not None:
+        return "of offsets"
+    return "of records" if config.sources else "none"
+
+
 def file_stem(name: str) -> str:
     """A file name for `name`, the same on every run, and different for every name."""
     import hashlib  # here: see model/short_hash.py
@@ -132,7 +139,7 @@ class StreamDirectory:
         self.new_log: LogState | None = None
         self.identity = (
             meta.NO_IDENTITY
-        )  # the stream's identity, stored in all its files; NOBODY until `load`, or if no file has one
+        )  # of the stream, stored in all its files; this one until `load`, or if none has one
         self.log_path = f"{path}/{LOG}"
         self._document = f"{path}/{DOCUMENT}"
         self.consumers_path = self._consumers = f"{path}/consumers"

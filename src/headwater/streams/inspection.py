@@ -20,7 +20,7 @@ from headwater.streams.log_format import IDENTITY_SIZE
 from headwater.streams.log_state import LogState
 from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.opening import examine_all, segment_bases
+from headwater.streams.opening import CopyKind, examine_all, segment_bases
 from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
 from headwater.streams.recorded_end import read_recorded_end
 from headwater.streams.recovery import Decision, SegmentFacts, absences, decide
@@ -72,9 +72,10 @@ def survey(files: Files, directory: str) -> Survey:
     return Survey(state, facts, decision, records, [*notes, *decision.notes])
 
 
-def repair(files: Files, directory: str, now_ns: int) -> list[str]:
-    """Repair the log; returns one sentence for each change. Raises StorageError, also when the log is open."""
-    log = Log.open(files, directory, LogOptions(), now_ns)
+def repair(files: Files, directory: str, now_ns: int, copy: CopyKind = "none") -> list[str]:
+    """Repair the log; returns one sentence for each change. `copy`: as its owner opens it, because after this a torn write
+    cannot be told from a whole one. Raises StorageError, also when the log is open."""
+    log = Log.open(files, directory, LogOptions(), now_ns, copy=copy)
     done = [f"{note}: mended" for note in log.recovery.notes]
     done += [f"{item}: cut" for item in log.recovery.damage if item.kept]
     log.close()
