@@ -1,4 +1,4 @@
-"""How long a bystander waits for a PONG while somebody asks for something expensive: `./hw bench stall`.
+"""How long a bystander waits for a PONG while another client requests something expensive: `./hw bench stall`.
 
 nats-server and ours run all the time, with the same configuration (a thousand accounts); repetitions alternate A B A B. A
 row is one kind of expensive request. Another process (`stall_bystander.py`) has its own connection, sends a PING every

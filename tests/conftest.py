@@ -3,8 +3,8 @@
 Hypothesis times each example; on two cores shared with a JVM that limit says nothing about the code. What hangs is
 ended by pytest's own timeout.
 
-A test with other programs (a real server, somebody's client, a JVM, kill -9) has more clocks than ours. It is run a second
-time when it fails, and the summary names it: each such line is a bug to be found, in the test or in the product. No
+A test with other programs (a real server, another make's client, a JVM, kill -9) has more clocks than ours. It is run a
+second time when it fails, and the summary names it: each such line is a bug to be found, in the test or in the product. No
 other test is ever repeated.
 """
 

@@ -1,4 +1,4 @@
-"""`headwater pipeline`: a file to begin with, and what is said about one that is wrong."""
+"""`headwater pipeline`: a file to begin with, and the errors of one that is wrong."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page about a run: what is in it, what is left out and said, and that it loads nothing."""
+"""The page about a run: what is in it, what is left out and marked as such, and that it loads nothing."""
 
 import re
 import sys

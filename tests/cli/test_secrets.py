@@ -53,7 +53,7 @@ TOKEN = "listen: 127.0.0.1:-1, http: 127.0.0.1:-1, authorization {{ token: {toke
 
 
 class Run:
-    """A server with every op traced, and what it has said and shown."""
+    """A server with every op traced, and what it has logged and shown."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int, http: int) -> None:
         self.process, self.port, self.http = process, port, http
@@ -70,7 +70,7 @@ class Run:
                     self.shown[path + query] = error.read().decode()
 
     def converse(self, *sent: bytes, **options: object) -> None:
-        """A client that connects with these options, says something, and hears the answers out."""
+        """A client that connects with these options, sends something, and reads the answers to their end."""
         with RawLink(self.port) as link:
             link.send(connect_op(**options) + b"".join(sent) + b"PING\r\nBOGUS\r\n")
             self.shown[f"client {options}"[:40]] = link.receive_end().decode("utf-8", "replace")

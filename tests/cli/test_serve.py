@@ -172,7 +172,7 @@ def test_it_leaves_its_pid_and_its_ports_and_takes_the_ports_away(tmp_path: Path
 
 
 def test_two_of_them_make_a_cluster_by_flags_and_by_file(tmp_path: Path) -> None:
-    """The second is told of the first; a message crosses."""
+    """The second has the first as its seed; a message crosses."""
     with started("-p", "-1", "--cluster", "nats://127.0.0.1:-1", "--cluster_name", "hw") as first:
         lines = lines_until(first, "Server is ready")
         port = int(next(line for line in lines if "client connections on" in line).rpartition(":")[2])

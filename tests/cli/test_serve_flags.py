@@ -1,4 +1,4 @@
-"""Flags change what the configuration file has said."""
+"""Flags change what the configuration file has set."""
 
 import re
 import subprocess

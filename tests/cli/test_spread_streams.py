@@ -35,7 +35,7 @@ def name_at(worker: int, beginning: str, account: str = "") -> str:
 
 
 async def kept(stream: JetStreamContext, subject: str) -> int:
-    """The sequence of a message, published until its stream is heard of."""
+    """The sequence of a message, published until its stream is known here."""
     while True:
         with suppress(NoStreamResponseError):
             return (await stream.publish(subject, b"kept", timeout=PATIENCE)).seq

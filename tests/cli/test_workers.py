@@ -22,7 +22,7 @@ pytestmark = pytest.mark.interop
 
 
 async def until_kept(stream: JetStreamContext) -> int:
-    """Publish into the new stream; asked again while this worker has not heard that another one captures the subject."""
+    """Publish into the new stream; sent again while this worker does not know yet that another one captures the subject."""
     while True:
         with suppress(NoStreamResponseError):
             return (await stream.publish("s.a", b"kept")).seq
@@ -90,7 +90,7 @@ def test_a_worker_that_was_killed_is_replaced_and_nothing_acknowledged_is_lost(t
     async def read(port: int) -> None:
         async with one_client_at_each(port, 2) as clients:
             for client in clients:
-                await until_kept(client.jetstream())  # the new first worker has its streams, and the other hears it
+                await until_kept(client.jetstream())  # the new first worker has its streams, and the other knows it
             info = await clients[1].jetstream().stream_info("S")
             assert (info.state.first_seq, info.state.messages) == (1, 4)
 

@@ -1,4 +1,4 @@
-"""One question, several answers: by number, by a pause, by a last answer, by time; silence is said, not returned."""
+"""One question, several answers: by number, by a pause, by a last answer, by time; silence is an error, no empty result."""
 
 import secrets
 from collections.abc import Callable

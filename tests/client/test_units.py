@@ -89,7 +89,7 @@ def test_nested_configurations_and_replaced_ones_are_converted() -> None:
         (timedelta(seconds=-1), "ack_wait is negative"),
         (30 * 10**9, "looks like nanoseconds"),
         (1_500_000_000, "looks like nanoseconds"),
-        (30_000_000, None),  # 30 ms in nanoseconds, or 347 days: nobody can know
+        (30_000_000, None),  # 30 ms in nanoseconds, or 347 days: there is no telling
         (500_000_000, "longer than"),
         (float("nan"), "a time in seconds"),
         (float("inf"), "longer than"),

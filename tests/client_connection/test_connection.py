@@ -1,4 +1,4 @@
-"""A connection against a server that misbehaves: nobody hangs, everybody hears the right reason, once."""
+"""A connection against a server that misbehaves: no call hangs, each gets the right error, once."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -159,7 +159,7 @@ def test_a_time_of_zero_is_a_configuration_error(option: str) -> None:
         finish(headwater.connect("127.0.0.1:1", **{option: 0.0}))  # type: ignore[arg-type]
 
 
-# ── the end of a connection, in every place where somebody waits ──
+# ── the end of a connection, in every place where a task waits ──
 
 
 async def wait_in_flush(client: Client) -> None:
@@ -234,7 +234,7 @@ WAITING = [
 async def started(
     waiting: Callable[[Client], Coroutine[Any, Any, object]], client: Client, peer: Peer
 ) -> "asyncio.Task[object]":
-    """`waiting` as a task, once it has said its first line, or has filled every buffer on the way."""
+    """`waiting` as a task, once it has logged its first line, or has filled every buffer on the way."""
     if waiting is not wait_for_room:
         task = asyncio.create_task(waiting(client))
         await peer.receive_line()

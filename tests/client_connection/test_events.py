@@ -1,4 +1,4 @@
-"""Who hears of what: callbacks and iterations, in order, bounded, and harmless when they fail."""
+"""Which events reach which listener: callbacks and iterations, in order, bounded, and harmless when they fail."""
 
 import asyncio
 import gc

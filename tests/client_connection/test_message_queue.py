@@ -12,7 +12,7 @@ from headwater.model.message import Message
 
 
 class Watched(MessageQueue):
-    """Counts what a subscription would be told."""
+    """Counts the calls that a subscription would get."""
 
     def __init__(self, direct: object = None) -> None:
         super().__init__(1, direct)  # type: ignore[arg-type]

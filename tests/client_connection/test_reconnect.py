@@ -1,4 +1,4 @@
-"""A client that loses its server: what survives, what is told, and that nothing comes twice or in pieces."""
+"""A client that loses its server: what survives, which events are reported, and that nothing comes twice or in pieces."""
 
 import asyncio
 import contextlib

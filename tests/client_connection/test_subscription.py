@@ -22,7 +22,7 @@ def send_messages(peer: Peer, *payloads: bytes, sid: int = 1) -> None:
 
 
 async def settle(client: Client, peer: Peer) -> None:
-    """Until the client has read all that the peer said."""
+    """Until the client has read all that the peer sent."""
     peer.send(b"PONG\r\n")
     await client._connection.flushes.add()
 

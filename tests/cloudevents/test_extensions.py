@@ -1,4 +1,4 @@
-"""Extensions by name: types come back from headers, and what does not fit is refused by whoever asks."""
+"""Extensions by name: types come back from headers, and what does not fit is refused when it is read."""
 
 from datetime import UTC, datetime
 from typing import Any

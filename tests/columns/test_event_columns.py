@@ -1,4 +1,4 @@
-"""The decoder of CloudEvents columns says what the reference says: of every vector, and of messages nobody thought of."""
+"""The decoder of CloudEvents columns gives what the reference gives: for every vector, and for generated messages."""
 
 import json
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ from crossings.world import SUBJECTS, World
 
 
 class Ready:
-    """What a live reader yields when it hears."""
+    """What a live reader yields once it is subscribed."""
 
 
 READY: Final = Ready()

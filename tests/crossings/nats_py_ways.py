@@ -1,6 +1,6 @@
 """How messages come out through nats-py, the client that most Python programs have: one function for each of its rows.
 
-Its headers are a map: of a name that comes twice the last value stays. `WayOut.is_map` says so to whoever compares.
+Its headers are a map: of a name that comes twice the last value stays. `WayOut.is_map` says so for the comparison.
 """
 
 import asyncio
@@ -141,7 +141,7 @@ async def kv_watch(errand: Errand) -> Received:
     watcher = await (await bucket(errand)).watchall(include_history=True)
     yield READY
     async for entry in watcher:
-        if entry is not None:  # None: what was there has been told
+        if entry is not None:  # None: what was there has been delivered
             yield _entry_got(entry)
 
 

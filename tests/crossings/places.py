@@ -35,7 +35,7 @@ CLUSTER = "crossings"
 API = "JS.of-streams"  # where the reading account has the API of the one with the streams
 DELIVER = "deliver"
 
-# What the account with the streams lets others do: publish into them; ask JetStream and answer it; hear what is delivered.
+# What the account with the streams lets others do: publish; use the JetStream API; receive what is delivered.
 INTO = [f"{SUBJECTS[stream]}.>" for stream in (EVENTS, BUCKET)]
 REQUESTED = ["$JS.ACK.>", "$JS.FC.>"]
 RECEIVED = [*INTO, f"{SUBJECTS[OBJECTS]}.>", f"{DELIVER}.>"]

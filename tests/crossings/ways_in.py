@@ -180,7 +180,7 @@ async def republish(errand: Errand) -> list[Sent]:
 
 
 async def service_import(errand: Errand) -> list[Sent]:
-    """From the account that imports the subjects of the stream as services; subscribers are told who asked."""
+    """From the account that imports the subjects of the stream as services; subscribers get the requester in a header."""
     sent = await _hpub(errand, f"{SERVICE}.{errand.subject}", errand.world.importer)
     return [_acked(replace(one, added=(("Nats-Request-Info", ANY),))) for one in sent]
 

@@ -1,6 +1,6 @@
 """How messages come out: one function for each row of `table.WAYS_OUT`, by its key.
 
-Each is an asynchronous generator of what it got from one stream. Those of `live` rows yield READY once they would hear a
+Each is an asynchronous generator of what it got from one stream. Those of `live` rows yield READY once they would receive a
 message, and then go on for ever; the others read what is there, and end.
 """
 

@@ -1,6 +1,6 @@
 """What every way in and every way out is given: where to connect, and the streams that are there.
 
-    owner    the node that has the streams; asked for the truth, never part of what is tested
+    owner    the node that has the streams; consulted for the truth, never part of what is tested
     writer   where messages go in
     reader   where they come out
     iggy     the ports of the Iggy face, which is beside the owner

@@ -19,7 +19,7 @@ from headwater.streams.writer import StagedBatch
 
 
 class Bench:
-    """A committer on a log in memory, and what it said."""
+    """A committer on a log in memory, and what it reported."""
 
     def __init__(self, *, in_threads: bool = False, sync: SyncPolicy = "always") -> None:
         self.files = RecordingFiles()
@@ -67,7 +67,7 @@ def test_what_comes_in_one_turn_of_the_loop_shares_one_sync(in_threads: bool) ->
 
 
 class SlowLog:
-    """A log that notes in which thread it is written to, and takes what time it is told to, by a clock of its own."""
+    """A log that notes in which thread it is written to, and takes the time that a test sets, by a clock of its own."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -98,7 +98,7 @@ def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monk
             return slow.in_loop[-1]
 
         assert await write(0.0001)
-        assert await write(0.02)  # nobody could know
+        assert await write(0.02)  # it cannot be known
         assert not await write(0.0001)
         assert await write(0.0001)
         waited = [await write(0.003) for _ in range(40)]  # none is very slow, and none is quick

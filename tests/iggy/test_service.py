@@ -223,7 +223,7 @@ def test_a_repeated_id_is_stored_once_also_after_a_restart(tmp_path: Path) -> No
 
 
 class FullDisk(OsFiles):
-    """No room for documents, when told so."""
+    """No room for documents, once a test sets it."""
 
     full = False
 

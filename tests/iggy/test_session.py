@@ -125,7 +125,7 @@ def test_errors_have_the_numbers_of_their_era(tmp_path: Path) -> None:
 def test_a_captured_conversation_is_answered_in_the_layout_of_its_era(tmp_path: Path, client: str) -> None:
     async def work(iggy: Iggy) -> None:
         link = await wire(iggy.tcp_port, ERAS[client])
-        # The captured test server told of no topics in a stream, gave no login's context, and had no cluster metadata.
+        # The captured test server listed no topics in a stream, gave no login's context, and had no cluster metadata.
         sizes_differ = {Code.POLL_MESSAGES, Code.LOGIN_USER, Code.GET_STREAM, Code.GET_CLUSTER_METADATA}
         sizes_differ.add(Code.CREATE_GROUP)
         for exchange in exchanges(client):
@@ -395,7 +395,7 @@ def test_tls_before_the_first_byte(tmp_path: Path) -> None:
 
 
 def test_a_stranger_may_not_announce_a_large_frame(tmp_path: Path) -> None:
-    """Ten connections that announced 64 MiB each took 709 MB; the same frame is taken from somebody who has logged in."""
+    """Ten connections that announced 64 MiB each took 709 MB; the same frame is taken from a client that has logged in."""
 
     async def work(iggy: Iggy) -> None:
         modern = vsr_frames.request(Code.SEND_MESSAGES, 60 << 20, bytes(16), 1, 1)

@@ -41,7 +41,7 @@ def test_nothing_is_an_empty_reply() -> None:
     assert reply_codec.encode(Code.GET_STREAM, None, Era.V) == b""
     assert reply_codec.decode(Code.GET_STREAM, b"", Era.V) is None
     assert reply_codec.encode(Code.PING, None, Era.S) == b"" and reply_codec.field_of(Code.PING, Era.V) is None
-    assert reply_codec.field_of(Code.CREATE_STREAM, Era.S) is None  # the seed's clients were told nothing
+    assert reply_codec.field_of(Code.CREATE_STREAM, Era.S) is None  # the seed's clients got nothing
 
 
 def test_the_answer_to_one_send_is_that_of_many_with_one() -> None:

@@ -1,6 +1,6 @@
 """Other projects' clients on our broker: nats-py, natsrpy (async-nats in Rust) and the npm client for node.
 
-Each publishes, subscribes, requests, serves and works in queue groups; what one says another hears, in every pairing.
+Each publishes, subscribes, requests, serves and works in queue groups; what one publishes another gets, in every pairing.
 The clients bring their own expectations of INFO, PONG, statuses and header blocks, which is the point.
 """
 
@@ -167,7 +167,7 @@ def test_a_client_that_leaves_is_forgotten(broker: HeadwaterServer, client: str)
                 await service.serve("svc.brief", tag="brief")
                 assert (await caller.request("svc.brief", b"1")).data == b"brief:1"
             with pytest.raises(NoResponders):
-                while True:  # the broker may read the request before the end of the other connection: nobody answers
+                while True:  # the broker may read the request before the end of the other connection: no answer comes
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(1):
                             await caller.request("svc.brief", b"2")

@@ -1,4 +1,4 @@
-"""`header_block.lookup` against the look-up of the real nats-server, told by what its de-duplication recognises.
+"""`header_block.lookup` against the look-up of the real nats-server, observed through what its de-duplication recognises.
 
 A block with an odd `Nats-Msg-Id` is published into a stream, then a plain one with the value that we say the server has
 found: it answers `duplicate` exactly if we are right.

@@ -29,7 +29,7 @@ system_account: SYS
 """
 MASKS = [
     (r"\x1b\[[0-9;]*m", ""),
-    (r"\xa0", " "),  # go-cmp writes one or the other, so that nobody relies on it
+    (r"\xa0", " "),  # go-cmp writes one or the other, so that no program relies on it
     (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?", "TIME"),
     (r"\d\d:\d\d:\d\d(\.\d+)?", "TIME"),
     (r"\d+(\.\d+)?(µs|ms|ns|s)\b", "DURATION"),

@@ -1,4 +1,4 @@
-"""Atomic batches in a running service: a time-out is told, and a batch whose write fails is refused as a whole."""
+"""Atomic batches in a running service: a time-out is reported, and a batch whose write fails is refused as a whole."""
 
 import asyncio
 import errno

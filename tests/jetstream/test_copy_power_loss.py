@@ -65,8 +65,8 @@ def test_a_mirror_and_a_source_go_on_where_they_were_after_a_power_loss() -> Non
 
 
 def test_a_write_of_many_copies_that_was_torn_in_the_middle_is_copied_again() -> None:
-    """Sectors reach the disk in any order, so the end of a write may be there and its middle not: whoever goes on behind the
-    last message that is there would never copy the others."""
+    """Sectors reach the disk in any order, so the end of a write may be there and its middle not: a copy that goes on behind
+    the last message that is there would never copy the others."""
 
     async def run() -> int:
         files = RecordingFiles()

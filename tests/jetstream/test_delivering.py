@@ -123,7 +123,7 @@ def test_a_reset_begins_anew(tmp_path: Path) -> None:
 
 
 def test_an_ack_of_what_the_consumer_does_not_know_to_be_delivered_is_not_answered(tmp_path: Path) -> None:
-    """A client has it from before a crash, and it will come again: to confirm would be a promise that nobody keeps."""
+    """A client has it from before a crash, and it will come again: to confirm would be a promise that is not kept."""
 
     async def main() -> None:
         async with served(tmp_path) as desk:

@@ -1,4 +1,4 @@
-"""Fast-ingest batches of a served stream: what a full disk and a power loss leave of them, and what is said about it."""
+"""Fast-ingest batches of a served stream: what a full disk and a power loss leave of them, and how it is reported."""
 
 import asyncio
 import errno

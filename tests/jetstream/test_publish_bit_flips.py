@@ -1,5 +1,5 @@
 """One flipped bit in the log of a counter, of atomic batches or of a mirror: it costs at most the message that it hit, and
-what it costs is told.
+what it costs is reported.
 
 HEADWATER_FLIPS=2000 tries so many bits of each log; a few without it.
 """
@@ -57,7 +57,7 @@ async def written() -> tuple[Disk, dict[str, Held]]:
 
 async def check(desk: Desk, stream: str, before: Held) -> None:
     now = held(desk, stream)
-    await asyncio.sleep(0)  # what reading has met is told with the next turn of the loop
+    await asyncio.sleep(0)  # what reading has met is reported with the next turn of the loop
     lost = [each for each in before if each not in now]
     assert [each for each in before if each in now] == now
     assert len(lost) <= 1

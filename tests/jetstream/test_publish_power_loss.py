@@ -1,5 +1,5 @@
-"""What publishers were told is true after a power loss at any call to the disk: sums of counters go on where they were, and
-an atomic batch is there whole or not at all."""
+"""What was acknowledged to publishers is true after a power loss at any call to the disk: sums of counters go on where they
+were, and an atomic batch is there whole or not at all."""
 
 import asyncio
 import errno

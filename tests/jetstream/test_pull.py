@@ -1,4 +1,4 @@
-"""Pull consumers at work: who gets what, in which order, and what is said when there is nothing."""
+"""Pull consumers at work: who gets what, in which order, and which status comes when there is nothing."""
 
 import asyncio
 import json

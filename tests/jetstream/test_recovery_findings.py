@@ -1,4 +1,4 @@
-"""What is wrong in a store directory is told to whoever asks, and one bad stream never stops the others."""
+"""What is wrong in a store directory is shown on request, and one bad stream never stops the others."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ CONSUMER = {"durable_name": "c", "ack_policy": "explicit"}
 
 
 class RefusingFiles(OsFiles):
-    """A file system that lets nobody read below paths with this word in them."""
+    """A file system that refuses reads below paths with this word in them."""
 
     def __init__(self, word: str) -> None:
         self.word = word

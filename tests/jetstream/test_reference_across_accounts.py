@@ -166,7 +166,7 @@ def test_message_published_from_another_account_is_stored_once(place: Place, ove
             if overheard:
                 await other.subscribe(f"orders.{overheard}.>", cb=received.put)
                 await other.flush()
-                while not received.qsize():  # until what is published at the other node is heard here
+                while not received.qsize():  # until what is published at the other node arrives here
                     with suppress(NoRespondersError):
                         await app.request(f"orders.{overheard}.probe", timeout=PATIENCE)
                 await stream.purge_stream(name)  # of what is stored: each probe was acknowledged

@@ -1,5 +1,5 @@
-"""`compression: s2` beside the real nats-server: the same answers, about the same room on the disk; and whoever reads a
-compressed stream of ours, over NATS or as Iggy's topic, before a kill -9 and after it, gets what was published."""
+"""`compression: s2` beside the real nats-server: the same answers, about the same room on the disk; and a program that reads
+a compressed stream of ours, over NATS or as Iggy's topic, before a kill -9 and after it, gets what was published."""
 
 import asyncio
 import json

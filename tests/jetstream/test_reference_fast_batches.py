@@ -33,7 +33,7 @@ def twins(servers: Servers) -> Iterator[Twins]:
 def send(
     twins: Twins, reply: str, subject: str = "f.1", payload: bytes = b"x", headers: dict[str, str] | None = None
 ) -> list[Any]:
-    """One message with this end of its reply subject; what both said, in any order of the two replies. Returns ours."""
+    """One message with this end of its reply subject; what both sent, in any order of the two replies. Returns ours."""
     named = {f"Nats-{name.replace('_', '-')}": value for name, value in (headers or {}).items()}
     for twin in twins.both:
         twin.send(Publish(subject, named, payload), f"fast.{reply}.$FI")

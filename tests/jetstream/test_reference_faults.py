@@ -1,4 +1,4 @@
-"""What clients stumbled over once, held against the real nats-server: what a push consumer hears at its end, republishing
+"""What clients stumbled over once, held against the real nats-server: what a push consumer receives at its end, republishing
 into a bucket, how many consumers a stream may have, pulls that acks hold back, roll-ups that name many subjects."""
 
 import asyncio
@@ -304,7 +304,7 @@ def test_the_keys_of_a_bucket_whose_keys_live_short_are_told(kind: str, tmp_path
         for number in range(10):
             for key in range(4):
                 await stream.publish(f"$KV.short.{key}", b"x")
-            await asyncio.sleep(0.05 + number * 0.005)  # so old that they end while they are asked for
+            await asyncio.sleep(0.05 + number * 0.005)  # so old that they end while they are requested
             with contextlib.suppress(nats.js.errors.NoKeysError):
                 await asyncio.wait_for(store.keys(), BOUND)
         await client.close()

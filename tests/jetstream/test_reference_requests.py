@@ -41,7 +41,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServ
 def differences(
     servers: tuple[NatsServer, HeadwaterServer], steps: list[Step], quiet: float, *, filters_change: bool
 ) -> list[str]:
-    """What the two said differently, the first first."""
+    """Where the two answers differ, the first difference first."""
     with ThreadPoolExecutor(2) as pool:
         real, ours = pool.map(lambda server: hold(server.port, steps, quiet), servers)
     if filters_change:

@@ -70,7 +70,7 @@ def masked(answer: Any) -> Any:
 
 
 def without_moments(answer: Any) -> Any:
-    """What CREATE says at once: the real one shows the filter of a mirror later, and ours sooner that nobody answers."""
+    """What CREATE says at once: the real one shows the filter of a mirror later, and ours sooner that there is no answer."""
     for copied in [answer.get("mirror"), *(answer.get("sources") or ())]:
         if isinstance(copied, dict):
             for name in ("filter_subject", "subject_transforms", "error"):

@@ -1,5 +1,5 @@
-"""What consumers know is durable when a client is told so: synced together, written within 10 ms otherwise, refused when the
-disk fails, and whole after a power loss at any call."""
+"""What consumers know is durable when it is confirmed to a client: synced together, written within 10 ms otherwise, refused
+when the disk fails, and whole after a power loss at any call."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""A stream under a disk that fails: publishers hear it at once, nothing that was acknowledged is lost, and an id whose
+"""A stream under a disk that fails: publishers get an error at once, nothing that was acknowledged is lost, and an id whose
 message could not be written may be used again."""
 
 import asyncio

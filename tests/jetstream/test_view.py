@@ -1,4 +1,4 @@
-"""A stream that somebody else writes: read under one subject, counted, followed, and never closed from here."""
+"""A stream that another part writes: read under one subject, counted, followed, and never closed from here."""
 
 from pathlib import Path
 

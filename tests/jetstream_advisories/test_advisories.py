@@ -1,4 +1,4 @@
-"""Documents for those who listen, and none for nobody; what they say is held against nats-server elsewhere."""
+"""Documents for those who listen, and none without a listener; what they say is held against nats-server elsewhere."""
 
 import json
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Room that runs out is said before there is none."""
+"""Room that runs out is reported before there is none."""
 
 import asyncio
 from pathlib import Path

@@ -11,7 +11,7 @@ from headwater.model.timestamps import parse_time
 
 
 def test_an_identity_is_a_short_name_of_the_time_at_which_the_stream_was_made() -> None:
-    assert identity_of(parse_time("2026-11-22T03:53:29.878290765Z")) == "CWxsGP6q"  # as nats-server 2.15.1 told it
+    assert identity_of(parse_time("2026-11-22T03:53:29.878290765Z")) == "CWxsGP6q"  # as nats-server 2.15.1 sent it
 
 
 def test_a_stamp_stands_behind_the_headers_of_the_message_and_is_read_back() -> None:

@@ -55,7 +55,7 @@ def test_what_is_stored_in_a_new_stream_outlives_a_power_loss_that_undoes_its_na
 
 
 def test_a_damaged_stream_without_its_final_name_is_removed_only_while_it_is_new(tmp_path: Path) -> None:
-    """One that holds a message or a consumer was answered: its damage is told like that of any other stream."""
+    """One that holds a message or a consumer was answered: its damage is reported like that of any other stream."""
     for number, holds in enumerate(["nothing", "a message", "a consumer"]):
         store = Store(OsFiles(), str(tmp_path / str(number)))
         directory = store.create(RECORD)

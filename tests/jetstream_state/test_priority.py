@@ -6,7 +6,7 @@ from headwater.jetstream_state.priority import PriorityGroups, with_pin
 
 
 class Bench:
-    """Groups of one policy, a queue, and what was told."""
+    """Groups of one policy, a queue, and the statuses that were sent."""
 
     def __init__(self, policy: str, timeout: int = 100) -> None:
         self.reported: list[str] = []

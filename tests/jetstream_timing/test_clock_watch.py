@@ -15,7 +15,7 @@ HOUR = 3600 * SECOND
 
 
 class SetClock(list[int]):
-    """The time of day, plus what somebody moved it by."""
+    """The time of day, plus what it was moved by."""
 
     moved = 0
 

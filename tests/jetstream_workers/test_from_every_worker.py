@@ -55,7 +55,7 @@ def name_at(worker: int, beginning: str) -> str:
 
 
 async def reported(what: Callable[[], Awaitable[object]]) -> None:
-    """Publish again while this worker has not heard of the stream."""
+    """Publish again while this worker does not know the stream yet."""
     while True:
         with suppress(NoStreamResponseError):
             await what()

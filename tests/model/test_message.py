@@ -1,4 +1,4 @@
-"""A message as a value: its headers are read when somebody asks, and a bad block harms nobody before."""
+"""A message as a value: its headers are read at the first access, and a bad block does no harm before."""
 
 import pytest
 

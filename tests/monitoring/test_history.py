@@ -1,4 +1,4 @@
-"""Ten minutes of figures: what a sample holds, what is asked for, and when the disk will be full."""
+"""Ten minutes of figures: what a sample holds, what a request selects, and when the disk will be full."""
 
 import asyncio
 from pathlib import Path

@@ -132,7 +132,7 @@ def test_a_long_query_and_a_large_header_are_taken(request_of: bytes) -> None:
 def test_requests_sent_ahead_are_answered_one_a_turn_and_wait_for_a_peer_that_does_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One that asks a thousand times for a large page, and reads nothing, holds nobody up and costs one page or two."""
+    """One that requests a large page a thousand times, and reads nothing, delays no other and costs one page or two."""
 
     async def main() -> None:
         async with monitored() as server:

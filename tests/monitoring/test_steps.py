@@ -1,4 +1,4 @@
-"""Work in steps: the same result whoever drives it, with turns of the loop between the steps."""
+"""Work in steps: the same result whatever drives it, with turns of the loop between the steps."""
 
 import asyncio
 import json

@@ -5,7 +5,7 @@
 mutmut makes the mutants (another operator, another number, an argument left out, ...) in a copy of the checkout below
 `build/mutation`, and runs those tests of the package's own folder that reach the changed function, interpreted and up to
 the first failure. A random sample of the mutants is tried, the same for the same sources, sample and seed. What survives is
-left in `build/mutation/<package>/survivors.txt` as diffs: somebody has to judge them (docs/testing.md).
+left in `build/mutation/<package>/survivors.txt` as diffs: a person has to judge them (docs/testing.md).
 
 Left out: the halves of `if cython.compiled:` that the interpreter never enters, and lines that only word an error or a line
 of the log. One process at the lowest priority; a mutant is ended after five times what its tests take and half a minute.

@@ -65,7 +65,7 @@ def test_the_thread_holds_no_descriptor_and_hears_no_signal() -> None:
             time.sleep(0.001)
         assert list((other / "fd").iterdir()) == []
         lines = dict(line.split(":\t", 1) for line in (other / "status").read_text().splitlines())
-        usual = 0x7FFF_FFFF & ~(1 << 8) & ~(1 << 18)  # all but SIGKILL and SIGSTOP, which nobody can block
+        usual = 0x7FFF_FFFF & ~(1 << 8) & ~(1 << 18)  # all but SIGKILL and SIGSTOP, which cannot be blocked
         assert int(lines["SigBlk"], 16) & usual == usual
         assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) >= 4, "the process keeps its own"
 

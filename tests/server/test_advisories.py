@@ -55,7 +55,7 @@ def prove_service_as(port: int, user: str) -> None:
 
 
 def ask(link: RawLink, subject: str, document: object = None) -> Any:
-    """A request whose answer is JSON; None when nobody answers before a PONG."""
+    """A request whose answer is JSON; None when there is no answer before a PONG."""
     body = b"" if document is None else json.dumps(document).encode()
     link.send(b"SUB _INBOX.r 9\r\nPUB %b _INBOX.r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
     try:
@@ -212,7 +212,7 @@ def test_the_pages_of_connz_end_somewhere(kind: str, shelf: ServerShelf, page: d
 
 @pytest.mark.parametrize("block", ["mqtt { port: 1883 }", "gateway { name: x, port: 7222 }"])
 def test_listeners_that_there_are_not_are_refused_and_not_passed_over(tmp_path: Path, block: str) -> None:
-    """MQTT (six advisories): no code of it is here, and nobody is to believe there were."""
+    """MQTT (six advisories): no code of it is here, and none is to be expected."""
     file = tmp_path / "server.conf"
     file.write_text(block)
     with pytest.raises(ConfigError, match=r"there (is|are) no"):

@@ -1,4 +1,4 @@
-"""A log file can be moved away and has a limit; a pipe that nobody reads does not stop the writer."""
+"""A log file can be moved away and has a limit; a pipe without a reader does not stop the writer."""
 
 import logging
 import os

@@ -54,7 +54,7 @@ SHAPES: dict[str, tuple[str, bool]] = {
 }
 
 
-# INFO says nothing of credentials where nobody is asked, and where there is a default user.
+# INFO says nothing of credentials where none are needed, and where there is a default user.
 QUIET = {
     "nothing",
     "an empty authorization",

@@ -31,7 +31,7 @@ def kind(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 class Try(NamedTuple):
-    """What a client says in CONNECT to a server with this configuration, and what it hears."""
+    """What a client says in CONNECT to a server with this configuration, and what it receives."""
 
     title: str
     config: str

@@ -44,7 +44,7 @@ def kind(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def log_in(port: int, service: Service, make: Callable[[], bytes], shown: dict[str, Any], sent: bytes = b"") -> Answer:
-    """A client's CONNECT, the service's answer, and what the client hears to `sent` and a PING."""
+    """A client's CONNECT, the service's answer, and what the client receives for `sent` and a PING."""
     with RawLink(port) as link:
         link.send(connect_op(**shown))
         reply = service.request()
@@ -169,7 +169,7 @@ def test_nobody_but_the_server_sends_requests_to_the_service(shelf: ServerShelf,
         assert service.link.answer(forged) == violation
 
 
-# ── with an operator: the account says whom to ask ──
+# ── with an operator: the account names the service ──
 
 SENTINEL = Key(NkeyKind.USER, 60)
 AGENT = Key(NkeyKind.USER, 61)

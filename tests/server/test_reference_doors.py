@@ -102,7 +102,7 @@ def test_out_of_descriptors_who_is_in_is_served_and_the_log_stays_short(kind: st
         assert log.stat().st_size < 8_000
         strangers.close()
         serve_again(server.port)
-        assert "ccept" in log.read_text()  # it is told: "Temporary Client Accept Error" there
+        assert "ccept" in log.read_text()  # it is notified: "Temporary Client Accept Error" there
 
 
 def serve_again(port: int) -> None:

@@ -1,6 +1,6 @@
 """Imports, exports and mappings of accounts, on nats-server and on ours with the same file.
 
-Order among the subscriptions of one link is not defined: what a link hears is compared sorted. Reply subjects of requests
+Order among the subscriptions of one link is not defined: what a link receives is compared sorted. Reply subjects of requests
 that cross are random: `mask` takes them out, and the round trip, which depends on the machine.
 """
 

@@ -236,12 +236,12 @@ PING = b"PING\r\n"  # the server's first comes two seconds after a client, and o
 
 
 def unasked(output: bytes) -> bytes:
-    """What was said but for the server's PING, which comes at most once while a test runs."""
+    """What was sent but for the server's PING, which comes at most once while a test runs."""
     return output.replace(PING, b"")
 
 
 def wait_until_gone(link: RawLink, port: int) -> None:
-    """Until nobody is subscribed to `flood`: asks with a request, which is answered 503 then."""
+    """Until `flood` has no subscriber: probes with a request, which is answered 503 then."""
     deadline = time.monotonic() + 10
     with dial(port, no_responders=True) as requester:
         requester.send(b"SUB r 1\r\n")

@@ -1,4 +1,4 @@
-"""What a user may publish, subscribe to and hear, against nats-server and ours with the same file.
+"""What a user may publish, subscribe to and receive, against nats-server and ours with the same file.
 
 A refusal is an -ERR that quotes the subject, and the connection stays. What is denied is hidden from wildcard and from
 queue subscriptions too, whatever way it comes.

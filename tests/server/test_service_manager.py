@@ -1,4 +1,4 @@
-"""`Type=notify`: systemd hears when the server is ready, and when it begins to stop."""
+"""`Type=notify`: systemd is notified when the server is ready, and when it begins to stop."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def test_without_a_manager_nothing_is_said_and_one_that_is_gone_stops_no_server(
 def test_a_server_takes_the_socket_that_was_bound_for_it_and_one_that_comes_early_waits() -> None:
     with socket.create_server(("127.0.0.1", 0)) as ours, socket.create_server(("127.0.0.1", 0)) as unused:
         port = ours.getsockname()[1]
-        early = socket.create_connection(("127.0.0.1", port), timeout=60)  # nobody serves yet
+        early = socket.create_connection(("127.0.0.1", port), timeout=60)  # no server is there yet
         descriptors = (ours.fileno(), unused.fileno())
         above = max(*descriptors, 4) + 1  # where neither is overwritten by the move to 3 and 4
         moves = f"exec {above}<&{descriptors[0]} {above + 1}<&{descriptors[1]}; exec 3<&{above} 4<&{above + 1}"

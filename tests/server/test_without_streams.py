@@ -1,4 +1,4 @@
-"""What an account without streams hears. The real server: tests/jetstream/test_reference_domain.py."""
+"""What an account without streams gets as answers. The real server: tests/jetstream/test_reference_domain.py."""
 
 import json
 

@@ -172,7 +172,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             failure: BaseException | None = None
             try:
                 result = function(argument)
-            except Exception as error:  # noqa: BLE001  (whoever asked has to hear of it, whatever it is)
+            except Exception as error:  # noqa: BLE001  (the caller has to get it, whatever it is)
                 failure = error
             self._last_done = max(self._last_done + 1e-8, self.now + self.random.expovariate(20_000.0))
             self.call_at(self._last_done, done, result, failure)

@@ -1,4 +1,4 @@
-"""A pipeline that runs until it is told to stop: what came meanwhile is in the tables, whole batches only."""
+"""A pipeline that runs until it gets the signal to stop: what came meanwhile is in the tables, whole batches only."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Core subjects as a source: what is heard is read once, in order; what has no room is counted."""
+"""Core subjects as a source: what arrives is read once, in order; what has no room is counted."""
 
 import pickle
 import time

@@ -23,7 +23,7 @@ def test_a_worker_that_is_left_by_its_jvm_ends_without_a_word(tmp_path: Path) ->
         with socket.socket(socket.AF_UNIX) as jvm:
             worker = forked(jvm, path)
             ending = os.pidfd_open(worker)
-            # Half a message, and nobody to tell that it is broken.
+            # Half a message, and no peer to report it to.
             jvm.sendall(struct.pack("!i", 1000))
         ended, _, _ = select.select([ending], [], [], 60)
         os.close(ending)

@@ -1,4 +1,4 @@
-"""What Prometheus is told of a pipeline."""
+"""What Prometheus reads about a pipeline."""
 
 import urllib.request
 

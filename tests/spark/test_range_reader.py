@@ -339,7 +339,7 @@ def test_requests_that_end_by_their_bytes_do_not_keep_the_reader_waiting(
     fill(server.url, stream, [stream], [(stream, None, bytes(size))] * 4_000)
     wanted, options = whole(server.url, stream), options_for(server.url, stream, fetchBatch="1000", readTimeout="20")
     assert sum(columns.rows for columns in read_range(wanted, options)) == 4_000
-    assert caplog.messages == []  # it took a `readTimeout` to notice that nothing was asked for any more
+    assert caplog.messages == []  # it took a `readTimeout` to notice that nothing was requested any more
 
 
 def test_a_reset_in_mid_range_costs_no_row_and_doubles_none(filled: Server) -> None:

@@ -210,7 +210,7 @@ def test_a_start_beyond_the_end_is_waited_for(server: Server) -> None:
     assert reader.latestOffset(position, ReadAllAvailable()) == position
     fill(server.url, "AHEAD", ["ahead.*"], numbered("ahead", 3, 5))
     found = []
-    for _ in range(20):  # several waits may pass before the planner hears of it
+    for _ in range(20):  # several waits may pass before the planner notices it
         later = reader.latestOffset(position, ReadAllAvailable())
         found += sequences(reader, reader.partitions(position, later))
         position = later

@@ -1,4 +1,4 @@
-"""Whom to connect to and as whom: as the client has it, and no secret shows."""
+"""The server and the user of a connection: as the client has it, and no secret shows."""
 
 from pathlib import Path
 

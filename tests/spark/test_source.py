@@ -89,7 +89,7 @@ def test_a_stream_made_anew_fails_the_query(spark: "SparkSession", nats_server: 
 def test_a_stream_purged_and_made_anew_under_running_queries(
     spark: "SparkSession", nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    """Purging what was read is no loss; a new stream is one, or is read from its beginning where that was asked for."""
+    """Purging what was read is no loss; a new stream is one, or is read from its beginning where the options say so."""
     from pyspark.errors import StreamingQueryException
     from pyspark.sql.streaming.query import StreamingQuery
 

@@ -59,7 +59,7 @@ class Planner:
         return int(answer)
 
     def end(self) -> tuple[int, bytes]:
-        """End the connection, as the JVM does; the exit status of the process that it started, and what it said."""
+        """End the connection, as the JVM does; the exit status of the process that it started, and what it printed."""
         self.jvm.close()
         self.listener.close()
         _, output = self.process.communicate(timeout=WAIT)

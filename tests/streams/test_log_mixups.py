@@ -1,4 +1,4 @@
-"""Files of other logs, of other times and under other names: the original is served, or the loss is told.
+"""Files of other logs, of other times and under other names: the original is served, or the loss is reported.
 
 A model knows every record that log A ever held and which of them were deleted. Then one file of A's directory is replaced
 (by B's of the same name, by A's own of an earlier moment, by another of A's segments), is lost, or a stranger is added; A

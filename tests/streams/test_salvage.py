@@ -1,4 +1,4 @@
-"""What can be told intact by itself, whatever became of the bytes around it."""
+"""What can be proven intact by itself, whatever became of the bytes around it."""
 
 from random import Random
 

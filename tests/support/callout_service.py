@@ -59,7 +59,7 @@ class Service:
         return token(signer, claims.pop("sub", self.authorization["nats"]["user_nkey"]), nats, **claims).encode()
 
     def user(self, signer: Key = ISSUER, account: str = "APP", **changes: Any) -> str:
-        """The JWT of the user that was asked for."""
+        """The JWT of the user of the request."""
         claims = {"aud": account, "name": "ann", **changes.pop("claims", {})}
         nats = {"type": "user", "version": 2, **UNLIMITED_USER, **changes}
         return token(signer, claims.pop("sub", self.authorization["nats"]["user_nkey"]), nats, **claims)

@@ -40,7 +40,7 @@ def name_of(path: Path) -> str:
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a Python file; nobody may change it.
+    """The syntax tree of a Python file; no caller may change it.
 
     Without a collection meanwhile: a finalizer's traceback is made with `ast`, too, and CPython 3.11 then fails the outer
     call (SystemError, "AST constructor recursion depth mismatch").

@@ -1,6 +1,6 @@
 """Reads the stream SPREAD on a cluster: `cluster_child.py URL MASTER ARCHIVE`.
 
-Prints where two executors have Headwater from, and how many messages there are. Executors and driver are told to compile
+Prints where two executors have Headwater from, and how many messages there are. Executors and driver are set to compile
 little (`brief`), for in a run of seconds that is most of what their JVMs do.
 """
 

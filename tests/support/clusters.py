@@ -124,7 +124,7 @@ class Inbox:
 
 
 async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> None:
-    """Each broker has heard that `count` other brokers want each of `subjects`."""
+    """Each broker knows that `count` other brokers want each of `subjects`."""
 
     def received(broker: Broker) -> bool:
         known = {subject: n for subject, _, n in peers_want(cluster_of(broker).space("$G").forwarding)}

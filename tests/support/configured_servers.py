@@ -41,7 +41,7 @@ def serve(kind: str, directory: Path, config: str) -> Iterator[Running]:
 
 
 class ServerShelf:
-    """Servers that are started when first asked for, and stopped together: tests share those of one configuration."""
+    """Servers that are started at their first use, and stopped together: tests share those of one configuration."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""An Iggy service without a transport: commands in, views out, as whoever is wanted."""
+"""An Iggy service without a transport: commands in, views out, as any user."""
 
 import asyncio
 import inspect

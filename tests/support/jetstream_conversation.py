@@ -65,7 +65,7 @@ def hold(port: int, steps: list[Step], quiet: float) -> list[Any]:
 
 
 def without_pending(output: Any) -> Any:
-    """What was said, without the numbers that nats-server miscounts once a filter has been changed: what is pending, and
+    """What was sent, without the numbers that nats-server miscounts once a filter has been changed: what is pending, and
     which messages that are gone still wait for an ack."""
     if isinstance(output, dict):
         return {key: without_pending(part) for key, part in output.items() if key not in _MISCOUNTED}
@@ -83,7 +83,7 @@ def is_tolerated(step: Step, real: Any, ours: Any) -> bool:
 
 
 class Talk:
-    """The state of one conversation. Sid 1 hears answers, 2 those of fast batches, the others what is pushed."""
+    """The state of one conversation. Sid 1 receives answers, 2 those of fast batches, the others what is pushed."""
 
     def __init__(self, link: RawLink, quiet: float) -> None:
         self._link = link

@@ -91,7 +91,7 @@ def copy_conversation(seed: int, length: int) -> list[Step]:
 
 
 class _CopyTalk:
-    """One conversation, and what it has asked for by now."""
+    """One conversation, and what it has requested by now."""
 
     def __init__(self, random: Random, length: int) -> None:
         self._random = random

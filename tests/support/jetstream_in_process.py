@@ -48,7 +48,7 @@ class Listener:
 
 
 class Desk:
-    """A client's place: `api` asks, `publish` waits for the ack, `listen` hears."""
+    """A client's place: `api` asks, `publish` waits for the ack, `listen` subscribes."""
 
     def __init__(self, service: JetStream, router: Router) -> None:
         self.service = service

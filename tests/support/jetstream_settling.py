@@ -1,6 +1,6 @@
 """Holds a conversation about copies (`jetstream_copy_talk.py`) with two servers at once, step by step.
 
-After each step both come to rest: what they store and say is the same and every mirror and source has heard of its origin
+After each step both come to rest: what they store and say is the same and every mirror and source has answers of its origin
 and lags behind nothing, or it is the same for STUCK seconds. What is still different after LONGEST is a difference.
 """
 
@@ -29,7 +29,7 @@ Ask = Callable[[str, Any], Any]
 
 
 def first_difference(ports: tuple[int, int], steps: list[Step], quiet: float) -> tuple[int, Any, Any] | None:
-    """The number of the step at which the two differ, and what each said; None when they agree to the end."""
+    """The number of the step at which the two differ, and what each sent; None when they agree to the end."""
     with ExitStack() as stack:
         real, ours = (Talk(stack.enter_context(dial(port, no_responders=True)), quiet) for port in ports)
         stack.callback(_clear, (real, ours), steps)
@@ -127,7 +127,7 @@ def _shown(info: Any) -> Any:
         state["first_seq"] = 0
     for one in _copied(info):
         if info["config"]["retention"] == "interest":
-            one.pop("seq", None)  # in nats-server of the last message that somebody wanted, here of the last one
+            one.pop("seq", None)  # in nats-server of the last message that a consumer wanted, here of the last one
     if info.get("sources"):
         info["sources"].sort(key=json.dumps)  # in nats-server in any order
     return info

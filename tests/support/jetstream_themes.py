@@ -1,5 +1,5 @@
 """What a conversation (`jetstream_requests.py`) may be about besides: batches, counters, schedules, priority groups,
-changes of filters, push consumers that somebody listens to.
+changes of filters, push consumers with a listener.
 
 A theme is made anew for each conversation: it remembers which batches it has begun. Left out is what waits for a
 clock; the tests named after the features have that.
@@ -23,7 +23,7 @@ from support.jetstream_requests import (
 )
 
 _PUSH_SUBJECTS = ("to.x", "to.y")
-PIN = "pinned.and.masked.1234"  # in a pull: the pin that was heard last
+PIN = "pinned.and.masked.1234"  # in a pull: the pin that was received last
 
 
 def _block(headers: dict[str, str]) -> bytes:

@@ -125,7 +125,7 @@ class Twin:
         return found
 
     def settle(self) -> None:
-        """Everything that the server has said so far is read."""
+        """Everything that the server has sent so far is read."""
         self.link.send(b"PING\r\n")
         while self._receive() != b"PONG":
             pass

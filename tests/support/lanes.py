@@ -136,7 +136,7 @@ def spark_jobs() -> list[Job]:
 
 
 def _worth_showing(lines: list[str]) -> list[str]:
-    """Of a log that nobody else prints: what was skipped, tried twice or left open, and the last line."""
+    """Of a log that is not printed elsewhere: what was skipped, tried twice or left open, and the last line."""
     return [line for line in lines[:-1] if line.startswith(("SKIPPED ", "RERUN ", "left open "))] + lines[-1:]
 
 

@@ -45,7 +45,7 @@ def clusters(
 
 
 async def clients_of(stack: AsyncExitStack, servers: Sequence[LeafServer]) -> list[Client]:
-    """A client at each, once each has heard of what the others want."""
+    """A client at each, once each knows the interest of the others."""
     clients = [await connect(stack, server.url) for server in servers]
     await received_by_all(clients, clients)
     return clients

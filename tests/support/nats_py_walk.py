@@ -40,7 +40,7 @@ from headwater.client.subscription import Subscription
 
 class Verdict(NamedTuple):
     """What becomes of `name` (with an argument: `name(argument=)`) of nats-py's `kind`; `kept` is one of `KINDS`, "" for
-    a name that nobody has thought of."""
+    a name that the list lacks."""
 
     kind: str
     name: str

@@ -1,6 +1,6 @@
 """Other projects' NATS clients behind one small interface, so that every test of interoperation runs with each of them.
 
-A peer publishes, subscribes, requests and serves in the manner of its own library; what it hears comes back as a `Received`.
+A peer publishes, subscribes, requests and serves in the manner of its own library; what it gets comes back as a `Received`.
 nats-py keeps one value per header name, natsrpy and the npm client keep all: `keeps_values` says so, and is a fact about the
 peer, not about the broker. Nothing waits without a time-out; `flush` (PING, PONG) is the only synchronisation.
 """
@@ -158,7 +158,7 @@ class NatsrpyPeer:
 
     def __init__(self, client: natsrpy.Nats) -> None:
         self._client = client
-        self._services: list[object] = []  # a subscription that nobody holds is dropped
+        self._services: list[object] = []  # a subscription without a reference is dropped
 
     async def subscribe(self, subject: str, queue: str = "") -> Receiver:
         subscription = await self._client.subscribe(subject, queue=queue or None).detatch()
@@ -223,7 +223,7 @@ async def connect_natsrpy(url: str) -> Peer:
 
 
 class NodePeer:
-    """A node process that is told by lines of JSON what to do (tests/interop/node/peer.mjs)."""
+    """A node process that takes orders as lines of JSON (tests/interop/node/peer.mjs)."""
 
     name = "transport-node"
     keeps_values = True
@@ -307,9 +307,9 @@ def describe_node(message: dict[str, Any]) -> Received:
 
 async def connect_node(url: str, authority: Path | None = None) -> Peer:
     """Skips the test, with the reason, where node or npm is missing or the package cannot be had. `authority`: PEM file of
-    whom it is to trust."""
+    which it is to trust."""
     packages = await asyncio.to_thread(install_node_package)
-    # node 20 has a WebSocket, and wants to be asked for it; 22 takes the flag and has it anyway.
+    # node 20 has a WebSocket, and has it behind a flag; 22 takes the flag, too, and needs it not.
     flags = ["--experimental-websocket"] if url.startswith("ws") else []
     trust = {"NODE_EXTRA_CA_CERTS": str(authority)} if authority is not None else {}
     process = await asyncio.create_subprocess_exec(

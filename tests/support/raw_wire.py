@@ -134,7 +134,7 @@ class RawLink:
     def settle(self) -> bytes:
         """Everything that the server says before it answers a PING. Raises EOFError when it closes instead.
 
-        A link that is a second old may hear a PING of the server's first: it is left out.
+        A link that is a second old may receive a PING of the server's first: it is left out.
         """
         self.send(b"PING\r\n")
         return self.receive_until(b"PONG\r\n").removesuffix(b"PONG\r\n").removeprefix(b"PING\r\n")

@@ -1,4 +1,4 @@
-"""A file system in memory that remembers every call, can be cut off at any of them, and can be told to fail.
+"""A file system in memory that remembers every call, can be cut off at any of them, and can be made to fail.
 
 `RecordingFiles` implements `headwater.streams.files.Files` and keeps the list of all calls that change something.
 `Replay` walks that list and can say, after any number of calls, what the disk may look like after a power loss there:

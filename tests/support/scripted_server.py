@@ -32,7 +32,7 @@ def finish(main: Coroutine[Any, Any, T], seconds: float = PATIENCE) -> T:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Turns of the loop until `holds()`; for states that nobody announces."""
+    """Turns of the loop until `holds()`; for states without an event."""
     while not holds():  # noqa: ASYNC110
         await asyncio.sleep(0)
 
@@ -119,7 +119,7 @@ class ScriptedServer:
 
 @contextlib.asynccontextmanager
 async def conversation(info: bytes = INFO, **options: Any) -> AsyncIterator[tuple[Client, Peer]]:
-    """A connected client and the peer it talks to; both are closed at the end. It does not reconnect unless told to."""
+    """A connected client and the peer it talks to; both are closed at the end. It does not reconnect unless asked to."""
     options.setdefault("reconnect", False)
     async with ScriptedServer() as server:
         connecting = asyncio.create_task(headwater.connect(server.url, **options))

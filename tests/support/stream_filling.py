@@ -1,4 +1,4 @@
-"""Streams with messages in them, put there by nats-py: somebody else's client."""
+"""Streams with messages in them, put there by nats-py: another make's client."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence

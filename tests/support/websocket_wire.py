@@ -60,7 +60,7 @@ def deflated(data: bytes) -> bytes:
 
 
 class WebSocketLink(RawLink):
-    """What is said goes out in one masked binary frame; what is heard comes out of the server's frames.
+    """What is sent goes out in one masked binary frame; what is received comes out of the server's frames.
 
     `.response` is the answer to the request; `.closing` the status of a Close frame, once there was one.
     """

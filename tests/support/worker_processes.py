@@ -1,4 +1,4 @@
-"""`headwater serve --workers` as a process: started, asked for its workers, and read until it says something."""
+"""`headwater serve --workers` as a process: started, queried for its workers, and read until it says something."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def started(*flags: str) -> Iterator[Process]:
 
 
 def ready(process: Process) -> tuple[int, list[str]]:
-    """The port, and all that was said until the server was ready."""
+    """The port, and all that was logged until the server was ready."""
     assert process.stderr is not None
     lines = []
     for line in process.stderr:
@@ -54,7 +54,7 @@ async def one_client_at_each(port: int, workers: int) -> AsyncIterator[list[Clie
 
 
 def until_printed(process: Process, ending: str) -> list[str]:
-    """What is said up to a line with this ending."""
+    """What is logged up to a line with this ending."""
     assert process.stderr is not None
     lines = []
     for line in process.stderr:

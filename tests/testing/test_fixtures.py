@@ -1,4 +1,4 @@
-"""The fixtures work in somebody else's test suite, strict warnings and all; so does the documentation's example."""
+"""The fixtures work in another project's test suite, strict warnings and all; so does the documentation's example."""
 
 import re
 import subprocess

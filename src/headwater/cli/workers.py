@@ -414,7 +414,7 @@ class Workers:
         alive = self._running.values()
         place = Place(self._routes[number], _routes_to([self._routes[other] for other in alive]), len(alive))
         if self._start(number, place) and (report := self._next_report(number)) and self._next_report(number):
-            _log_iggy(report)  # a port that nobody chose is another one now
+            _log_iggy(report)  # a port that was not chosen is another one now
             logger.warning("worker %d is replaced", number)
 
     def _end_all(self) -> None:

@@ -122,7 +122,7 @@ class Acks:
         if ack.kind == "next":
             consumer.on_request(reply, ack.request)
         elif reply and ack.kind in ("ack", "term") and not state.was_delivered(where.stream_sequence):
-            # It will come (again), after a crash or a reset: to confirm would be a promise that nobody keeps. nats-server
+            # It will come (again), after a crash or a reset: to confirm would be a promise that is not kept. nats-server
             # answers nothing either, so the client runs into its timeout.
             logger.warning("ack_not_confirmed consumer=%s sequence=%d", consumer.name, where.stream_sequence)
         elif reply and ack.kind in ("ack", "term") and consumer.is_kept and self._stream.keeper is not None:

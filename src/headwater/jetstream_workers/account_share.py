@@ -35,7 +35,7 @@ class AccountShare:
         self._service: JetStream | None = None
         self._gathering: Gathering | None = None
         self._claims: Claims | None = None
-        self._left = line.count - 1  # workers that can be asked for the direct get that is being answered
+        self._left = line.count - 1  # workers that can still get the direct get that is being answered
 
     def serve(self, service: JetStream) -> None:
         """Answer for this service from now on. Raises StorageError for a stream that belongs to another worker."""

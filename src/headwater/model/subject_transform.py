@@ -120,7 +120,7 @@ def _fill(part: Part, stood_for: list[str], subject: bytes, choose: Callable[[in
     if part.function == "wildcard":
         return token
     if part.function == "split":
-        return ".".join(filter(None, token.split(part.text)))  # empty for a token of delimiters: it reaches nobody
+        return ".".join(filter(None, token.split(part.text)))  # empty for a token of delimiters: no subscriber has it
     return _EDITS[part.function](token, part.number)
 
 

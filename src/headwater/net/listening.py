@@ -80,7 +80,7 @@ class Listener:
         self._pause = FIRST_PAUSE
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # connections being set up
-        self._arriving: set[asyncio.Transport] = set()  # attached in this turn, not told of it yet
+        self._arriving: set[asyncio.Transport] = set()  # attached in this turn, not yet notified
         self._failures = RateLimitedLog(self._loop.time)
 
     def open(self) -> None:

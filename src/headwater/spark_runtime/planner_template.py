@@ -33,7 +33,7 @@ from headwater.spark_runtime.planner_launcher import DIRECTORY
 
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
 IDLE_SECONDS = 600.0
-PATIENCE = 10.0  # seconds in which a launcher must have said all that it has to say
+PATIENCE = 10.0  # seconds in which a launcher must have written all of its output
 
 LAUNCHER = """\
 #!/bin/sh

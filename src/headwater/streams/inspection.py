@@ -74,7 +74,7 @@ def survey(files: Files, directory: str) -> Survey:
 
 def repair(files: Files, directory: str, now_ns: int, copy: CopyKind = "none") -> list[str]:
     """Repair the log; returns one sentence for each change. `copy`: as its owner opens it, because after this a torn write
-    cannot be told from a whole one. Raises StorageError, also when the log is open."""
+    looks like a whole one. Raises StorageError, also when the log is open."""
     log = Log.open(files, directory, LogOptions(), now_ns, copy=copy)
     done = [f"{note}: mended" for note in log.recovery.notes]
     done += [f"{item}: cut" for item in log.recovery.damage if item.kept]

@@ -57,7 +57,7 @@ class SyncThreads:
 def _call(work: Work, results: Results) -> None:
     try:
         work()
-    except BaseException as error:  # noqa: BLE001  (whatever it is, whoever waits for it gets it)
+    except BaseException as error:  # noqa: BLE001  (whatever it is, its caller gets it)
         results.put(error)
     else:
         results.put(None)

@@ -72,6 +72,6 @@ class Window:
             if found >= 0:
                 return self._origin + found
             if len(data) - index < len(needle):
-                return -1  # the file is shorter than its caller said
+                return -1  # the file is shorter than its caller expects
             position = self._origin + len(data) - len(needle) + 1
         return -1

@@ -1,4 +1,4 @@
-"""What is told becomes options, defaults and all."""
+"""What is set becomes options, defaults and all."""
 
 from pathlib import Path
 

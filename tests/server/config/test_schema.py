@@ -1,4 +1,4 @@
-"""Top-level fields become options; what we do not know, or do not do, is said with its place."""
+"""Top-level fields become options; what we do not know, or do not do, is reported with its place."""
 
 from collections.abc import Callable
 from dataclasses import fields as options_of

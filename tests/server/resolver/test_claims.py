@@ -1,4 +1,4 @@
-"""What a full directory takes from those of other servers: kept, or said why not."""
+"""What a full directory takes from those of other servers: kept, or refused with a reason."""
 
 import asyncio
 import logging

@@ -15,7 +15,7 @@ CONFIG = 'accounts { "$SYS" { users: [{user: s, password: p}] }, A { users: [{us
 
 
 def received_by(broker: Broker, reported: asyncio.Event | None = None) -> dict[str, Any]:
-    """What the system account is told from now on, the last of each kind."""
+    """What is published to the system account from now on, the last of each kind."""
     assert broker.accounts is not None
     received: dict[str, Any] = {}
 

@@ -252,7 +252,7 @@ def test_streams_of_the_global_account_without_jetstream_are_not_called_purged(
 
 
 def events_of(server: Running) -> dict[str, Any]:
-    """What a listener hears when a client comes and goes, and when one is refused; by subject, ids masked."""
+    """What a listener receives when a client comes and goes, and when one is refused; by subject, ids masked."""
     with enter(server, "sys") as listener:
         me = read_info(listener.greeting)["server_id"]
         listener.send(

@@ -167,7 +167,7 @@ def test_a_start_beyond_the_end_is_waited_for(iggy: IggyServer) -> None:
     assert reader.latestOffset(position, ReadAllAvailable()) == position
     iggy.fill("s", "ahead", [numbered(4, 3)])
     found = []
-    for _ in range(20):  # the planner hears of it after a wait or two
+    for _ in range(20):  # the planner notices it after a wait or two
         later = reader.latestOffset(position, ReadAllAvailable())
         found += rows(reader, reader.partitions(position, later))
         position = later
