@@ -5,7 +5,10 @@ on all targets until there were `--inputs` in all:
 
     guided      under atheris: libFuzzer, guided by the branches of our interpreted modules
     compiled    inputs found before and those in tests/fuzz/corpus, changed at random, through the modules as shipped; this
-                is unguided, but ten times faster, and the only way to test what Cython made of the source
+                is unguided, but twenty times faster, and the only way to test what Cython made of the source
+
+Long inputs take long, and few branches need more than some lines: of LONG_ONES changed inputs one is made of whole
+inputs, the others of their first SHORT bytes. Each runs through all that its target checks, in both halves the same.
 
 Inputs that reach new branches go into a scratch corpus; `--keep` merges them into tests/fuzz/corpus, a small set of inputs
 up to LONGEST bytes. Prints inputs, inputs per second and branches for each; a failing input is written to the corpus of its
@@ -15,6 +18,8 @@ atheris is installed from requirements/fuzz.txt on first use. A smoke run withou
 """
 
 import argparse
+import faulthandler
+import gc
 import importlib.util
 import os
 import random
@@ -23,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -35,11 +40,12 @@ ROOT = Path(__file__).parents[1]
 HERE = ROOT / "tests" / "fuzz"
 CORPUS = HERE / "corpus"
 LONGEST = 2048  # bytes per input
+SHORT, LONG_ONES = 192, 16  # of 16 changed inputs one may have LONGEST bytes, the others have up to SHORT
 SLOWEST = 60  # seconds; an input that takes longer is a finding
 MOST_KEPT = 40  # inputs per target in the repository, the shortest of those found
 DONE = re.compile(rb"Done (\d+) runs")
 STATE = re.compile(rb"#(\d+)\s+\S+\s+cov: (\d+)")
-ROUND = 2000  # inputs between two checks of the clock
+ROUND = 2000  # inputs between two checks of the clock; all of them follow from one seed
 BOUNDARIES = (
     b"\x00",
     b"\xff",
@@ -61,15 +67,21 @@ BOUNDARIES = (
     b"-1",
 )
 """Bytes with a meaning to the parsers."""
+BYTES = [bytes((value,)) for value in range(256)]
 
 
 def child(name: str, arguments: list[str]) -> None:
     """In the process of a target: instrument it, and let libFuzzer run; with `compiled SECONDS FOLDER`, fuzz without
-    guidance."""
+    guidance, and with `killer FOLDER` find what killed the process that did."""
     sys.path[:0] = [str(HERE), str(HERE.parent)]
-    if arguments[0] == "compiled":
-        blind: Any = import_module("targets")
-        change_and_try(name, blind.TARGETS[name], float(arguments[1]), Path(arguments[2]))
+    if arguments[0] in {"compiled", "killer"}:
+        faulthandler.enable()
+        target = import_module("targets").TARGETS[name]
+        gc.freeze()  # the modules: collections look at inputs only
+        if arguments[0] == "compiled":
+            change_and_try(name, target, float(arguments[1]), Path(arguments[2]))
+        else:
+            find_killer(name, target, Path(arguments[1]))
         return
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["headwater"]):
@@ -80,44 +92,75 @@ def child(name: str, arguments: list[str]) -> None:
 
 def change_and_try(name: str, target: Callable[[bytes], None], seconds: float, found: Path) -> None:
     """Feed changed inputs to `target` for `seconds`; prints their number. The first failing input is kept, and ends the
-    process."""
+    process. The seed of each round is written down first: see `find_killer`."""
     paths = [*sorted((CORPUS / name).iterdir()), *(sorted(found.iterdir()) if found.is_dir() else [])]
-    inputs = [path.read_bytes() for path in paths]
-    seed = time.time_ns()
-    dice = random.Random(seed)
+    changes = Changes([path.read_bytes() for path in paths])
+    first = time.time_ns()
     tried, deadline = 0, time.monotonic() + seconds
     while time.monotonic() < deadline:
-        for _ in range(ROUND):
-            data = changed(inputs, dice)
+        seed_file(found).write_bytes(b"%d" % (first + tried))
+        for data in changes.made(first + tried):
             try:
                 target(data)
             except BaseException:
-                (CORPUS / name / f"failed-{seed}").write_bytes(data)
+                (CORPUS / name / f"failed-{first + tried}").write_bytes(data)
                 raise
         tried += ROUND
     print(f"Done {tried} runs")
 
 
-def changed(inputs: list[bytes], dice: random.Random) -> bytes:
-    """One of `inputs` with some bytes replaced, removed, repeated, or taken from another one."""
+def find_killer(name: str, target: Callable[[bytes], None], found: Path) -> None:
+    """Feed the round again in which the process of `change_and_try` was killed; each input is kept until the next one."""
+    paths = [*sorted((CORPUS / name).iterdir()), *(sorted(found.iterdir()) if found.is_dir() else [])]
+    seed = int(seed_file(found).read_bytes())
+    kept = CORPUS / name / f"failed-{seed}"
+    for data in Changes([path.read_bytes() for path in paths]).made(seed):
+        kept.write_bytes(data)
+        target(data)
+    kept.unlink()
+
+
+def seed_file(found: Path) -> Path:
+    return found.with_name(f"{found.name}.seed")
+
+
+class Changes:
+    """Changes `inputs` at random: some bytes are replaced, removed, repeated, or taken from another input."""
+
+    def __init__(self, inputs: list[bytes]) -> None:
+        self._whole = sorted(set(inputs))
+        self._short = sorted({data[:SHORT] for data in inputs})
+
+    def made(self, seed: int) -> Iterator[bytes]:
+        """The ROUND inputs that follow from `seed`."""
+        dice = random.Random(seed)
+        for at in range(ROUND):
+            long = at % LONG_ONES == 0
+            yield changed(self._whole if long else self._short, dice, LONGEST if long else SHORT)
+
+
+def changed(inputs: list[bytes], dice: random.Random, longest: int) -> bytes:
+    """One of `inputs`, changed at one to three places."""
     roll = dice.random
     data = inputs[int(roll() * len(inputs))]
     for _ in range(1 + int(roll() * 3)):
-        at, kind = int(roll() * (len(data) + 1)), roll()
-        end = at + int(roll() ** 3 * (len(data) - at))
+        size, kind = len(data), roll()
+        at = int(roll() * (size + 1))
         if kind < 0.4:
             data = data[:at] + BOUNDARIES[int(roll() * len(BOUNDARIES))] + data[at + (kind < 0.3) :]
         elif kind < 0.6:
-            data = data[:at] + bytes((int(roll() * 256),)) + data[at + 1 :]
-        elif kind < 0.75:
-            data = data[:at] + data[end:]
-        elif kind < 0.85:
-            data = data[:end] + data[at:]
+            data = data[:at] + BYTES[int(roll() * 256)] + data[at + 1 :]
         else:
-            other = inputs[int(roll() * len(inputs))]
-            start = int(roll() * len(other))
-            data = data[:at] + other[start : start + end - at + 8] + data[end:]
-    return data[:LONGEST]
+            end = at + int(roll() ** 3 * (size - at))
+            if kind < 0.75:
+                data = data[:at] + data[end:]
+            elif kind < 0.85:
+                data = data[:end] + data[at:]
+            else:
+                other = inputs[int(roll() * len(inputs))]
+                start = int(roll() * len(other))
+                data = data[:at] + other[start : start + end - at + 8] + data[end:]
+    return data[:longest]
 
 
 def environment() -> dict[str, str]:
@@ -185,7 +228,10 @@ def keep(name: str, scratch: Path) -> int:
 
 def try_compiled(name: str, seconds: int, scratch: Path) -> tuple[bool, int]:
     """(no failure, inputs) for one target."""
-    good, received = run([name, "compiled", str(seconds), str(scratch / name)], seconds, {**os.environ})
+    found = str(scratch / name)
+    good, received = run([name, "compiled", str(seconds), found], seconds, {**os.environ})
+    if not good and b"Traceback (most recent call last)" not in received:  # it crashed, or did not end
+        run([name, "killer", found], seconds, {**os.environ})
     counted = DONE.search(received)
     return good, int(counted[1]) if counted else 0
 

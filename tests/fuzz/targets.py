@@ -20,8 +20,12 @@ from headwater.iggy_wire.eras import Era
 from headwater.model.header_block import decode_header_block, encode_header_block
 from headwater.net.websocket import WebSocketLayer, WebSocketServer
 from headwater.server.config.schema import load
+from headwater.wire.client_ops import ClientOpParser
+from headwater.wire.server_ops import ServerOpParser
 
 Target = Callable[[bytes], None]
+Call = tuple[object, ...]
+CLIENT_LINE, SERVER_LINE, MAX_PAYLOAD = 64, 256, 1 << 20  # bytes: short lines, so that an input has one too long
 TESTS = Path(__file__).parents[1]
 ERAS = list(Era)
 
@@ -40,25 +44,60 @@ _client, _server, _route = (_tests(f"wire/test_{side}_ops") for side in ("client
 _websocket: Any = _tests("support/websocket_wire")
 
 
+def _halves(data: bytes, at: int) -> tuple[bytes, bytes]:
+    """`data`, cut at a place that `at` chooses: inside whenever it has an inside."""
+    at %= len(data) + 1
+    return data[:at], data[at:]
+
+
+def _client_calls(first: bytes, second: bytes) -> list[Call]:
+    """The calls for bytes that arrive in two pieces."""
+    recorder = _client.Recorder()
+    parser = ClientOpParser(recorder, CLIENT_LINE, MAX_PAYLOAD)
+    waiting = bytearray(first)
+    used = parser.parse(waiting, 0, len(waiting))
+    assert 0 <= used <= len(waiting)
+    if second:
+        waiting = waiting[used:] + second
+        assert 0 <= parser.parse(waiting, 0, len(waiting)) <= len(waiting)
+    calls: list[Call] = recorder.calls
+    return calls
+
+
 def client_ops(data: bytes) -> None:
     """What a client says to the broker."""
-    cut, rest = data[:1], data[1:]
-    assert _client.parse(rest, cuts=(min(cut[0], len(rest)),) if cut else ()) == _client.parse(rest)
+    rest = data[1:]
+    first, second = _halves(rest, data[0] if data else 0)
+    assert _client_calls(first, second) == _client_calls(rest, b"")
+
+
+def _server_calls(first: bytes, second: bytes) -> list[Call]:
+    """The calls for bytes that arrive in two pieces."""
+    recorder = _server.Recorder()
+    parser = ServerOpParser(recorder, max_control_line=SERVER_LINE)
+    waiting = bytearray(first)
+    used = parser.parse(waiting, 0, len(waiting))
+    assert 0 <= used <= len(waiting)
+    if second:
+        waiting = waiting[used:] + second
+        assert 0 <= parser.parse(waiting, 0, len(waiting)) <= len(waiting)
+    calls: list[Call] = recorder.calls
+    return calls
 
 
 def server_ops(data: bytes) -> None:
     """What a server says to the client."""
-    cut, rest = data[:1], data[1:]
-    at = cut[0] if cut else 0
-    assert _server.feed([rest[:at], rest[at:]], 256) == _server.feed([rest], 256)
+    rest = data[1:]
+    first, second = _halves(rest, data[0] if data else 0)
+    assert _server_calls(first, second) == _server_calls(rest, b"")
 
 
 def route_ops(data: bytes) -> None:
     """What a peer says, in each dialect and in none yet."""
     head, rest = data[:2], data[2:]
-    at = head[1] if len(head) == 2 else 0
     dialect = head[0] % 3 if head else 0
-    assert _route.calls_for([rest[:at], rest[at:]], dialect) == _route.calls_for([rest], dialect)
+    first, second = _halves(rest, head[1] if len(head) == 2 else 0)
+    assert _route.calls_for([first, second], dialect) == _route.calls_for([rest], dialect)
 
 
 def iggy_frames(data: bytes) -> None:
