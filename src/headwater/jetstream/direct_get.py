@@ -13,13 +13,13 @@ import asyncio
 import logging
 from bisect import bisect_left
 
-from headwater.errors import JetStreamError, StorageError
+from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
 from headwater.jetstream_documents.api_errors import store_reason
+from headwater.jetstream_documents.direct_gets import read_direct_get
 from headwater.jetstream_documents.requests import DirectGetRequest
-from headwater.jetstream_documents.strict_reading import decode_request
 from headwater.jetstream_ranges.direct_answer import DirectAnswer
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
@@ -38,9 +38,6 @@ DEFAULT_MAX_BYTES = 64 << 20  # of a batch without a limit
 
 NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"
 NO_RESULTS = b"NATS/1.0 404 No Results\r\n\r\n"
-EMPTY_REQUEST = b"NATS/1.0 408 Empty Request\r\n\r\n"
-MALFORMED_REQUEST = b"NATS/1.0 408 Malformed Request\r\n\r\n"
-BAD_REQUEST = b"NATS/1.0 408 Bad Request\r\n\r\n"
 TOO_MANY_RESULTS = b"NATS/1.0 413 Too Many Results\r\n\r\n"
 
 
@@ -61,26 +58,14 @@ class DirectGet:
             return None
 
     def _answer(self, reply: bytes, subject: bytes, payload: bytes) -> asyncio.Task[None] | None:
-        if subject:
-            if payload:
-                self.status(reply, BAD_REQUEST)
-                return None
+        if subject and not payload:
             subjects, reader = self._stream.contents.subjects, self._stream.contents.log.reader
             if isinstance(reader, LogReader):  # not a view's, whose records are answered under another subject
                 if self._answers.send_last(reply, self._stream.name.encode(), reader, subjects, subject):
                     return None
-            return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
-        if not payload:
-            self.status(reply, EMPTY_REQUEST)
-            return None
-        try:
-            request = decode_request(payload, DirectGetRequest)
-        except JetStreamError:
-            self.status(reply, MALFORMED_REQUEST)
-            return None
-        refusal = _refusal(request)
-        if refusal is not None:
-            self.status(reply, refusal)
+        request = read_direct_get(payload, subject)
+        if isinstance(request, bytes):
+            self.status(reply, request)
             return None
         several = request.multi_last or (request.batch and not request.last_by_subj)
         if several or self._takes_long(request):
@@ -268,25 +253,3 @@ class _Several:
         """Send the status after the last message."""
         end = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d%b\r\n\r\n"
         self._door.status(self._reply, end % (self._pending, self._last, closing))
-
-
-def _refusal(request: DirectGetRequest) -> bytes | None:
-    """The error status for a request that is contradictory or empty; None for a valid one."""
-    by_time = bool(request.start_time)
-    if not (request.seq or request.last_by_subj or request.next_by_subj or request.multi_last or by_time):
-        return EMPTY_REQUEST
-    several = bool(request.multi_last)
-    if (
-        (request.seq and (request.last_by_subj or by_time))
-        or (request.last_by_subj and (request.next_by_subj or several or by_time))
-        or (several and (request.next_by_subj or by_time))
-        or (request.up_to_seq and request.up_to_time)
-    ):
-        return BAD_REQUEST
-    try:
-        for text in (request.start_time, request.up_to_time):
-            if text:
-                parse_time(text)
-    except ValueError:
-        return MALFORMED_REQUEST
-    return None
