@@ -139,3 +139,35 @@ def test_what_is_stored_goes_out_again_under_another_subject(tmp_path: Path) -> 
             assert b"Nats-Stream: S\r\nNats-Subject: S.a\r\nNats-Sequence: 1\r\n" in received.header_block
 
     asyncio.run(main())
+
+
+def test_a_purge_of_a_subject_moves_only_the_consumers_that_get_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            filters = {"own": "S.a", "other": "S.b", "part": "S.>", "beside": "*.b"}
+            for name, subject in filters.items():
+                await desk.consume("S", name, filter_subject=subject, ack_policy="explicit")
+            for subject in ("S.a", "S.a", "S.b", "S.a"):
+                await desk.publish(subject)
+            assert (await desk.api("STREAM.PURGE.S", {"filter": "S.a", "seq": 3}))["purged"] == 2
+            infos = {name: await desk.api(f"CONSUMER.INFO.S.{name}") for name in filters}
+            floors = {name: info["ack_floor"]["stream_seq"] for name, info in infos.items()}
+            assert floors == {"own": 3, "other": 0, "part": 2, "beside": 0}
+            assert {name: info["delivered"]["stream_seq"] for name, info in infos.items()} == floors
+            assert {name: info["num_pending"] for name, info in infos.items()} == {
+                "own": 1,
+                "other": 1,
+                "part": 2,
+                "beside": 1,
+            }
+            await desk.api("STREAM.PURGE.S", {"filter": "S.*"})
+            infos = {name: await desk.api(f"CONSUMER.INFO.S.{name}") for name in filters}
+            assert {name: info["ack_floor"]["stream_seq"] for name, info in infos.items()} == {
+                "own": 4,
+                "other": 4,
+                "part": 4,
+                "beside": 0,
+            }
+
+    asyncio.run(main())

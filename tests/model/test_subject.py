@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import SubjectError
-from headwater.model.subject import is_literal, is_valid_subject, matches, patterns_overlap, validate_subject
+from headwater.model.subject import is_literal, is_valid_subject, is_within, matches, patterns_overlap, validate_subject
 
 
 @pytest.mark.parametrize(
@@ -67,6 +67,21 @@ def test_overlapping_patterns_share_some_subject(left: bytes, right: bytes) -> N
 
     every = (b".".join(made) for size in range(1, 6) for made in itertools.product([b"a", b"b"], repeat=size))
     assert patterns_overlap(left, right) == any(matches(left, s) and matches(right, s) for s in every)
+
+
+@given(patterns, patterns, st.lists(st.sampled_from([b"a", b"b"]), min_size=1, max_size=5).map(b".".join))
+def test_what_a_narrower_pattern_matches_is_matched_by_the_wider(narrow: bytes, wide: bytes, subject: bytes) -> None:
+    if is_within(narrow, wide) and matches(narrow, subject):
+        assert matches(wide, subject)
+
+
+@given(patterns, patterns)
+def test_a_pattern_whose_subjects_are_all_matched_is_within(narrow: bytes, wide: bytes) -> None:
+    import itertools
+
+    # A token that no pattern names stands for all others.
+    every = (b".".join(made) for size in range(1, 6) for made in itertools.product([b"a", b"b", b"x"], repeat=size))
+    assert is_within(narrow, wide) == all(matches(wide, subject) for subject in every if matches(narrow, subject))
 
 
 @pytest.mark.parametrize("subject", ["", "a b", "a..b", ".a", "a.*", "a.>", "a\r\nPUB x"])

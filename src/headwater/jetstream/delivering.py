@@ -31,6 +31,7 @@ from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_state.consumer import Consumer, ConsumerSnapshot
 from headwater.jetstream_state.pausing import OriginalPace, Pause
+from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import ConsumerRecord
 from headwater.jetstream_state.subject_table import SubjectFilter
@@ -279,19 +280,19 @@ class DeliveringConsumer(ABC):
             self._turns.wake()
 
     def on_removed_many(self, gone: list[tuple[int, bytes]]) -> None:
-        """These (sequence, subject) have left the stream as part of a purge; `on_purged(counted=True)` follows."""
+        """These (sequence, subject) have left the stream as part of a purge; `on_purged(reach)` follows."""
         state, wanted = self.state, self.filter
         self._ahead.forget()
         ahead = (subject for sequence, subject in gone if sequence >= state.position)
         count = sum(1 for subject in ahead if wanted is None or wanted.matches(subject))
         state.num_pending = max(0, state.num_pending - count)
 
-    def on_purged(self, *, counted: bool = False) -> None:
-        """Many messages have left the stream; `counted`: the pending count excludes them already."""
+    def on_purged(self, reach: PurgeReach | None = None) -> None:
+        """Many messages have left the stream; with `reach` the pending count excludes them already."""
         self._ahead.forget()
         state, log = self.state, self._stream.log
         waited = len(state.unacked)
-        state.purged(max(self._stream.first_sequence, 1))
+        state.purged(max(self._stream.first_sequence, 1) if reach is None else reach.start(self.filter))
         for sequence in [sequence for sequence in state.unacked if log.is_absent(offset_of(sequence))]:
             state.removed(sequence)
         if len(state.unacked) < waited:
@@ -299,7 +300,7 @@ class DeliveringConsumer(ABC):
         selected = len(state.selected)
         if selected:
             state.selected = deque(sequence for sequence in state.selected if not log.is_absent(offset_of(sequence)))
-        if counted:
+        if reach is not None:
             state.num_pending = max(0, state.num_pending - selected + len(state.selected))
         else:
             state.num_pending = len(state.selected) + self._stream.contents.counted_from(state.position, self.filter)

@@ -33,6 +33,7 @@ from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import marker_block
 from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.schedules import ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
@@ -414,7 +415,7 @@ class Stream:
         assert committer is not None
         if wanted or below or keep:
             count = await looking.purge(self.contents, wanted, below, keep, self._on_removed_many)
-            self._on_purged(counted=True)
+            self._on_purged(await looking.purge_reach(self.contents, wanted))
         else:
             count = self.contents.purge()
         self.contents.begins = self.contents.begins or not (wanted or below or keep)
@@ -474,9 +475,9 @@ class Stream:
         for consumer in list(self.consumers.values()):
             consumer.on_removed_many(gone)
 
-    def _on_purged(self, *, counted: bool = False) -> None:
+    def _on_purged(self, reach: PurgeReach | None = None) -> None:
         for consumer in list(self.consumers.values()):
-            consumer.on_purged(counted=counted)
+            consumer.on_purged(reach)
 
     def _after_removals(self) -> None:
         committer = self._publishing.committer

@@ -21,7 +21,7 @@ from headwater.jetstream_documents.stream_rules import (
     stored_metadata,
 )
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.model.subject import is_valid_subject, matches, patterns_overlap
+from headwater.model.subject import is_valid_subject, is_within, matches, patterns_overlap
 from headwater.model.timestamps import SECOND, ZERO, format_duration
 
 DEFAULT_PIN = 120 * SECOND
@@ -337,21 +337,8 @@ def _check_filters(config: ConsumerConfig) -> None:
         if not is_valid_subject(subject):
             raise api_error("stream_config", reason="invalid subject")
         others = filters[:position] + filters[position + 1 :]
-        if any(_is_within(subject, other) for other in others):
+        if any(is_within(subject, other) for other in others):
             raise api_error("filters_overlap")
-
-
-def _is_within(narrow: bytes, wide: bytes) -> bool:
-    """Whether every subject that `narrow` matches is one of `wide`'s."""
-    inner, outer = narrow.split(b"."), wide.split(b".")
-    if outer[-1] == b">":
-        outer.pop()
-        if len(inner) <= len(outer):
-            return False
-        inner = inner[: len(outer)]
-    return len(inner) == len(outer) and all(
-        one == other or (other == b"*" and one != b">") for one, other in zip(inner, outer, strict=True)
-    )
 
 
 def sampled_percent(sample_freq: str) -> int:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from heapq import merge
 
 from headwater.jetstream_state.contents import SCAN_BYTES, SCAN_RECORDS, Contents
+from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.streams.log import StoredRecord
@@ -141,3 +142,12 @@ async def purge(
         if gone >= most:
             break
     return gone
+
+
+async def purge_reach(contents: Contents, wanted: SubjectFilter | None) -> PurgeReach:
+    """What a purge of `wanted` means for the consumers, now that it is done."""
+    first, end = sequence_of(contents.log.start_offset), sequence_of(contents.log.end_offset)
+    if wanted is None:
+        return PurgeReach(None, first, first)
+    left = await next_matching(contents, first, wanted) if await count_matching(contents, first, wanted) else None
+    return PurgeReach(wanted, first, end if left is None else sequence_of(left.offset))

@@ -54,6 +54,19 @@ def matches(pattern: bytes, subject: bytes) -> bool:
     return len(tokens) == len(wanted)
 
 
+def is_within(narrow: bytes, wide: bytes) -> bool:
+    """Whether every literal subject that the pattern `narrow` matches is matched by `wide`, too."""
+    inner, outer = narrow.split(b"."), wide.split(b".")
+    if outer[-1] == b">":
+        outer.pop()
+        if len(inner) <= len(outer):
+            return False
+        inner = inner[: len(outer)]
+    return len(inner) == len(outer) and all(
+        one == other or (other == b"*" and one != b">") for one, other in zip(inner, outer, strict=True)
+    )
+
+
 def patterns_overlap(left: bytes, right: bytes) -> bool:
     """Whether some literal subject matches both patterns."""
     ours, theirs = left.split(b"."), right.split(b".")

@@ -14,7 +14,7 @@ allowed subjects allows everything.
 from collections.abc import Iterable
 
 from headwater.exchange.access_options import Permissions, SubjectRules
-from headwater.model.subject import encode_subjects, matches, patterns_overlap
+from headwater.model.subject import encode_subjects, is_within, matches, patterns_overlap
 
 
 class SubjectSet:
@@ -33,7 +33,7 @@ class SubjectSet:
 
     def covers(self, pattern: bytes) -> bool:
         """Whether one pattern of the set matches every subject that `pattern` matches."""
-        return pattern in self._exact or any(_is_within(pattern, ours) for ours in self.patterns)
+        return pattern in self._exact or any(is_within(pattern, ours) for ours in self.patterns)
 
     def touches(self, pattern: bytes) -> bool:
         """Whether some subject matches both a pattern of the set and `pattern`."""
@@ -59,7 +59,7 @@ class SubscribeRules:
 
     def queues_for(self, subject: bytes) -> list[bytes]:
         """The queue groups of the entries that cover `subject`."""
-        return [queue for pattern, queue in self._queued if _is_within(subject, pattern)]
+        return [queue for pattern, queue in self._queued if is_within(subject, pattern)]
 
     def touches(self, subject: bytes, queue: bytes) -> bool:
         """Whether an entry matches some of the messages of a subscription."""
@@ -110,22 +110,6 @@ class Rules:
         if deny.plain.covers(subject):
             return False
         return not (queue and any(matches(group, queue) for group in deny.queues_for(subject)))
-
-
-def _is_within(pattern: bytes, wider: bytes) -> bool:
-    """Whether `wider` matches every subject that `pattern` matches."""
-    inner, outer = pattern.split(b"."), wider.split(b".")
-    for position, token in enumerate(outer):
-        last = position == len(outer) - 1
-        if token == b">" and last:
-            return len(inner) > position
-        if position >= len(inner):
-            return False
-        if inner[position] == b">" and position == len(inner) - 1:
-            return False  # it matches more tokens than `wider` has
-        if token != b"*" and token != inner[position]:
-            return False
-    return len(inner) == len(outer)
 
 
 def rules_of(permissions: Permissions | None) -> Rules | None:
