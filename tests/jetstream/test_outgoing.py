@@ -1,9 +1,13 @@
 """Acknowledgements and replays as they stand on the wire: equal to what the router makes of them one by one."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fake_link import make_outlet
 
 from headwater.exchange.router import Router
+from headwater.exchange.sublist import Subscription
 from headwater.jetstream.outgoing import RecordSender, send_acks
 from headwater.jetstream_state.items import Item
 from headwater.streams.log_format import StoredRecord
@@ -32,6 +36,19 @@ def test_each_publish_is_answered_in_its_turn_with_its_sequence_or_its_own_answe
         (b"inbox.b", b"", b"", b'{"duplicate": true}'),
         (b"inbox.c", b"", b"", b'{"stream":"S","seq":18446744073709}'),
     ]
+
+
+def test_answers_of_several_batches_are_written_together() -> None:
+    scheduled: list[Callable[[], None]] = []
+    router = Router(scheduled.append, seed=1)
+    link, outlet = make_outlet()
+    router.subscribe(Subscription(b"inbox", b"", b"1", outlet))
+    for sequence in (1, 2):
+        send_acks(router, [Item(b"inbox", b"", b"s", sequence, 1, b"")], b'{"seq":')
+        assert not link.flushed
+    (write,) = scheduled
+    write()
+    assert link.flushed == b'MSG inbox 1 9\r\n{"seq":1}\r\nMSG inbox 1 9\r\n{"seq":2}\r\n'
 
 
 blocks = st.sampled_from([b"", b"NATS/1.0\r\nA: 1\r\n\r\n"])

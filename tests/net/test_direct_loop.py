@@ -20,7 +20,7 @@ from headwater.net.tcp import dial, listen
 if not hasattr(select, "epoll"):
     pytest.skip("the loop is made of epoll", allow_module_level=True)
 
-from headwater.net.direct_loop import DirectLoop
+from headwater.net.direct_loop import FINISHED_TOGETHER, MANY_AFTERWARDS, READS_AGAIN, DirectLoop
 
 TIMEOUT = 20.0
 
@@ -254,6 +254,77 @@ def test_callbacks_after_the_reads_run_when_all_ready_links_have_been_read() -> 
             assert Gatherer.calls == ["read", "read", "after", "after"]
         for owner in owners:
             await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+class Hoarder(Echo):
+    """Registers many `after_reads` callbacks at its first read, and counts its reads before the first of them runs."""
+
+    reads_before = 0
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        self.reads += 1
+        if self.reads == 1:
+            for _ in range(MANY_AFTERWARDS):
+                loop.after_reads(self.note)
+        return filled
+
+    def note(self) -> None:
+        if not self.reads_before:
+            self.reads_before = self.reads
+            self.received.set()
+
+
+def test_links_that_are_ready_again_are_read_before_many_callbacks() -> None:
+    """A read takes 64 KiB at most: what is left is read in the same turn, but not for ever."""
+
+    async def scenario() -> None:
+        made: asyncio.Queue[Echo] = asyncio.Queue()
+        server = await listen("127.0.0.1", 0, lambda: Hoarder(made))
+        with socket.create_connection(server.sockets[0].getsockname()[:2]) as peer:
+            owner = await made.get()
+            assert isinstance(owner, Hoarder)
+            peer.settimeout(1.0)
+            peer.sendall(b"x" * (150 << 10))  # all of it is in the kernel's buffers before the loop polls
+            await owner.received.wait()
+            assert 2 <= owner.reads_before <= 1 + READS_AGAIN
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+def test_what_callbacks_leave_for_the_end_runs_once_after_them_and_before_later_ones() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        calls: list[str] = []
+
+        def finish(number: int) -> None:
+            calls.append(str(number))
+            if number in (0, FINISHED_TOGETHER):
+                loop.after_callbacks(lambda: calls.append("written"))
+
+        owner, peer, server = await conversation()
+        with peer:
+            loop.poller.afterwards += [partial(finish, number) for number in range(FINISHED_TOGETHER + 2)]
+            peer.sendall(b"x")
+            await owner.received.wait()
+            assert calls[FINISHED_TOGETHER - 1 : FINISHED_TOGETHER + 2] == [
+                str(FINISHED_TOGETHER - 1),
+                "written",
+                str(FINISHED_TOGETHER),
+            ]
+            assert calls[-1] == "written"
+            loop.after_callbacks(lambda: calls.append("later"))  # none runs: in the loop's next turn
+            assert calls[-1] == "written"
+            await asyncio.sleep(0)
+            assert calls[-1] == "later"
+        await owner.ended
         server.close()
 
     run(scenario)

@@ -7,7 +7,6 @@ from headwater.wire.memory cimport OutputBuffer
 from headwater.wire.message_view cimport MessageView
 
 cdef int _append_ack_subject(OutputBuffer buffer, bytes head, StoredRecord record, long long given, long long pending) except? -1
-cdef int _route_acks(Router router, list[Item] items, bytes head) except? -1
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1
 
 

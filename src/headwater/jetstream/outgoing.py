@@ -28,17 +28,9 @@ else:
 
 
 def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
-    """Answer every publish of a batch, in order, and write the answers in this turn of the loop. `head`: the ordinary
-    PubAck up to its sequence. A callback in place of a reply subject must not raise."""
-    router.begin_read()
-    try:
-        _route_acks(router, items, head)
-    finally:
-        router.end_read()
-    return 0
-
-
-def _route_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
+    """Answer every publish of a batch, in order; the router writes the answers together with those of other batches that
+    end in this turn of the loop. `head`: the ordinary PubAck up to its sequence. A callback in place of a reply subject must
+    not raise."""
     buffer = OutputBuffer()
     message: MessageView = MessageView()
     item: Item

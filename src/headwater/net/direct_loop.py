@@ -9,7 +9,9 @@ registered, so pausing, closing and errors work as usual; only readiness for rea
 input and errors are passed to asyncio.
 
 A component that acts once on all input of a turn (a store: one fdatasync for every publish) registers a callback with
-`DirectLoop.after_reads`. It is called when all ready links have been read, without a detour through asyncio either.
+`DirectLoop.after_reads`. It is called when all ready links have been read, without a detour through asyncio either. When
+many have (a hundred streams, each with its own fdatasync), links that are ready again are read before that: a read of
+64 KiB brings each of a hundred streams three messages, and to store three costs nearly what it costs to store ten.
 
 `select` keeps waiting until `call_soon` or `call_at` has scheduled something. Python runs signal handlers between
 interpreter instructions, which compiled code does not execute, so `select` runs them in each turn; otherwise a busy
@@ -40,6 +42,11 @@ Arguments = TypeVarTuple("Arguments")
 READABLE: int = 1  # EPOLLIN, and EVENT_READ
 BROKEN = select.EPOLLERR | select.EPOLLHUP
 MAX_EVENTS = 256  # descriptors reported by one call; the next call reports the others
+MANY_AFTERWARDS: int = 8  # callbacks that wait for the end of the reads: from here on, more is read first
+FINISHED_TOGETHER: int = (
+    16  # of these callbacks; each may wait for the disk, and a client for what the first has for it
+)
+READS_AGAIN: int = 3  # times that ready links are then read again, at most: 64 KiB each, a quarter of a millisecond
 
 
 class Poller(selectors.EpollSelector):
@@ -52,6 +59,8 @@ class Poller(selectors.EpollSelector):
         self.scheduled = False
         self.reading = False  # links are being read; `select` then calls `afterwards` before it returns
         self.afterwards: list[Callable[[], object]] = []
+        self.last: list[Callable[[], object]] = []
+        self.finishing = False  # `afterwards` run; `last` follow them
         self.report: Callable[[dict[str, object]], None] = _ignore
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -59,6 +68,7 @@ class Poller(selectors.EpollSelector):
         poll = self._epoll.poll
         endpoints: dict[int, Endpoint] = self.endpoints
         endpoint: Endpoint | None
+        again: cython.int
         left = -1.0 if timeout is None else max(timeout, 0.0)
         end = time.monotonic() + left if left > 0 else 0.0
         self.scheduled = False
@@ -69,13 +79,20 @@ class Poller(selectors.EpollSelector):
                     left = 0.0
             found = poll(left, MAX_EVENTS)
             others: list[tuple[selectors.SelectorKey, int]] = []
+            more = found
+            again = READS_AGAIN
             self.reading = True
-            if found and (len(found) > 1 or found[0][1] != READABLE):
-                self._read_broken(found)
-            for descriptor, events in found:
-                endpoint = endpoints.get(descriptor)
-                if endpoint is None or events != READABLE or not endpoint.read_ready():
-                    self._report(others, descriptor, events)
+            while more:
+                if len(more) > 1 or more[0][1] != READABLE:
+                    self._read_broken(more)
+                for descriptor, events in more:
+                    endpoint = endpoints.get(descriptor)
+                    if endpoint is None or events != READABLE or not endpoint.read_ready():
+                        self._report(others, descriptor, events)
+                if again == 0 or others or len(self.afterwards) < MANY_AFTERWARDS:
+                    break
+                again -= 1
+                more = poll(0.0, MAX_EVENTS)
             self.reading = False
             if self.afterwards:
                 self._run_afterwards()
@@ -98,6 +115,16 @@ class Poller(selectors.EpollSelector):
 
     def _run_afterwards(self) -> None:
         callbacks, self.afterwards = self.afterwards, []
+        first: cython.Py_ssize_t
+        self.finishing = True
+        for first in range(0, len(callbacks), FINISHED_TOGETHER):
+            self._run(callbacks[first : first + FINISHED_TOGETHER])
+            if self.last:
+                last, self.last = self.last, []
+                self._run(last)
+        self.finishing = False
+
+    def _run(self, callbacks: list[Callable[[], object]]) -> None:
         for callback in callbacks:
             try:
                 callback()
@@ -139,6 +166,14 @@ class DirectLoop(asyncio.SelectorEventLoop):
         """Call `callback` once the links that are ready have been read; outside of a read, as `call_soon`."""
         if self.poller.reading:
             self.poller.afterwards.append(callback)
+        else:
+            self.call_soon(callback)
+
+    def after_callbacks(self, callback: Callable[[], object]) -> None:
+        """Call `callback` after the callbacks of `after_reads` that run together with the one that calls this; outside of
+        these, as `call_soon`. What several of them have for one client is written at once."""
+        if self.poller.finishing:
+            self.poller.last.append(callback)
         else:
             self.call_soon(callback)
 

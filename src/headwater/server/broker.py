@@ -185,8 +185,9 @@ class Broker:
         if options.tls is not None:
             self.renew_certificates(options.tls)
         loop = asyncio.get_running_loop()
+        schedule = getattr(loop, "after_callbacks", loop.call_soon)  # headwater.net.direct_loop
         accounts = Accounts(
-            [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
+            [*options.accounts, *gate.more_accounts], gate.system_account, schedule, options.max_pending
         )
         sessions = Sessions(options, accounts, gate, self._info(), time.monotonic, journal=self.journal)
         sessions.keys = self.identity.keys
