@@ -1,10 +1,12 @@
 import asyncio
 import os
+import platform
 import re
 import signal
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from support.iggy_peers import talk
 from support.worker_processes import children, ready, started, until_printed
@@ -49,6 +51,19 @@ def iggy_ports(lines: list[str]) -> dict[str, int]:
     """Each transport that the log names, and its port."""
     found = re.findall(r"Listening for Iggy clients \((\w+)\) on 127\.0\.0\.1:(\d+)$", "".join(lines), re.MULTILINE)
     return {name: int(port) for name, port in found}
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has no limits to set")
+def test_memory_for_checking_a_password_is_given_back(tmp_path: Path) -> None:
+    """16 MiB for each; the second login was the one whose memory stayed, until the process ended."""
+    with started("-js", "-sd", str(tmp_path), "--iggy", "127.0.0.1:-1") as process:
+        url = f"iggy://iggy:iggy@127.0.0.1:{iggy_ports(ready(process)[1])['tcp']}"
+        resident = psutil.Process(process.pid).memory_info
+        before = resident().rss
+        for _ in range(2):
+            with connect(url) as client:
+                client.ping()
+        assert resident().rss - before < 8 << 20
 
 
 @pytest.mark.interop

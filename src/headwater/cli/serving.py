@@ -50,6 +50,7 @@ class Serving:
         self.config = config
         self.broker = Broker(options=config.broker, iggy=iggy)
         self.monitoring: Monitoring | None = None
+        self.stores = bool(iggy) or config.broker.jetstream
         self._configure = configure
         self._config_file = config_file
         self._stop = asyncio.Event()
@@ -268,6 +269,10 @@ def run(runner: asyncio.Runner, serving: Serving) -> None:
         from headwater.net.exit_order import close_sockets_first
 
         close_sockets_first()
+    if serving.stores:
+        from headwater.server.heap_limits import limit_heaps
+
+        limit_heaps()
     with _handling(runner.get_loop(), serving.handlers()):
         runner.run(serving.run())
 
