@@ -83,6 +83,24 @@ def test_a_pull_consumer_does_not_become_a_push_consumer(tmp_path: Path) -> None
     asyncio.run(main())
 
 
+def test_a_consumer_is_what_it_was_when_its_pause_is_over(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            config = {"name": "c", "durable_name": "c", "ack_policy": "explicit"}
+            create = {"stream_name": "S", "config": config, "action": "create"}
+            before = await desk.api("CONSUMER.CREATE.S.c", create)
+            for until in ("2020-01-01T00:00:00Z", "2199-01-01T00:00:00Z"):
+                await desk.api("CONSUMER.PAUSE.S.c", {"pause_until": until})
+                paused = await desk.api("CONSUMER.INFO.S.c")
+                assert paused["config"]["metadata"]["_nats.req.level"] == "1"
+                await desk.api("CONSUMER.PAUSE.S.c")
+                again = await desk.api("CONSUMER.CREATE.S.c", create)
+                assert again["config"]["metadata"] == before["config"]["metadata"]
+
+    asyncio.run(main())
+
+
 def test_a_pause_survives_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as desk:

@@ -73,6 +73,25 @@ def test_a_message_that_is_refused_comes_again_and_a_settled_one_does_not(tmp_pa
     asyncio.run(main())
 
 
+def test_a_request_too_many_is_refused_or_left_to_its_heartbeats(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await fill(desk, 2)
+            await desk.consume("S", "c", ack_policy="explicit", max_ack_pending=1, max_waiting=1)
+            box, ask = desk.listen("box"), b"$JS.API.CONSUMER.MSG.NEXT.S.c"
+            desk.router.publish(ask, b"box", b"", request(batch=10))
+            assert (await box.next()).payload == b"0"
+            later = 10**11
+            desk.router.publish(ask, b"box", b"", request(batch=1, expires=later, idle_heartbeat=later // 10))
+            desk.router.publish(ask, b"box", b"", request(batch=1, expires=later))
+            assert (await box.next()).header_block == b"NATS/1.0 409 Exceeded MaxWaiting\r\n\r\n"
+            desk.router.publish(ask, b"box", b"", request(batch=1, no_wait=True))
+            assert (await box.next()).header_block == b"NATS/1.0 408 Requests Pending\r\n\r\n"
+            assert (await desk.api("CONSUMER.INFO.S.c"))["num_waiting"] == 1
+
+    asyncio.run(main())
+
+
 def test_a_paused_consumer_gives_nothing_until_its_time_comes(tmp_path: Path) -> None:
     async def main() -> None:
         clock = [1_700_000_000_000_000_000]

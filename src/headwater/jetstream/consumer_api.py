@@ -37,6 +37,7 @@ from headwater.jetstream_documents.consumer_rules import (
     for_copy,
     is_copying,
     keep_start,
+    required_level,
     updated,
     with_patience,
 )
@@ -142,8 +143,7 @@ class ConsumerApi:
         stream, consumer = self._streams.stream(names[0]), self._consumer(names)
         before = consumer.config.pause_until
         config = msgspec.structs.replace(consumer.config, pause_until=until)
-        if config.pause_until:
-            config.metadata = stored_metadata(config.metadata, 1)
+        config.metadata = stored_metadata(config.metadata, required_level(config))
         consumer.reconfigure(config)
         await self._consumers.save(stream, consumer)
         if (until or ZERO) != (before or ZERO):

@@ -71,8 +71,6 @@ class PullConsumer(DeliveringConsumer):
             refusal = PIN_MISMATCH
         if refusal is None and len(self._queue) >= self.config.max_waiting:
             self._drop_vanished()
-            if len(self._queue) >= self.config.max_waiting:
-                refusal = EXCEEDED_MAX_WAITING
         if refusal is None and request.no_wait:
             self.state.expire(now)
             available = self.state.num_pending + self.state.redeliveries
@@ -80,6 +78,10 @@ class PullConsumer(DeliveringConsumer):
                 refusal = NO_MESSAGES
             elif 0 < available < self._queue.wanted():
                 refusal = REQUESTS_PENDING
+        if refusal is None and len(self._queue) >= self.config.max_waiting:
+            if request.idle_heartbeat:
+                return  # the client would ask again at once, and so for ever; now it does when it misses heartbeats
+            refusal = EXCEEDED_MAX_WAITING
         if refusal is not None:
             self._send_status(reply, refusal)
             return

@@ -131,8 +131,6 @@ def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: i
         pending = min(DEFAULT_MAX_ACK_PENDING, most_pending) if most_pending > 0 else DEFAULT_MAX_ACK_PENDING
     threshold = max(config.inactive_threshold, 0) or consumer_limits_of(stream).inactive_threshold
     waiting = 0 if config.deliver_subject else DEFAULT_MAX_WAITING
-    newer = config.pause_until not in (None, ZERO) or config.priority_policy not in ("", "none")
-    level = 4 if by_flow else int(newer)
     return msgspec.structs.replace(
         config,
         ack_wait=config.backoff[0] if config.backoff else ack_wait,
@@ -151,7 +149,7 @@ def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: i
         priority_policy="" if config.priority_policy == "none" else config.priority_policy,
         priority_timeout=max(config.priority_timeout, 0)
         or (DEFAULT_PIN if config.priority_policy == "pinned_client" else 0),
-        metadata=stored_metadata(config.metadata, level),
+        metadata=stored_metadata(config.metadata, required_level(config)),
     )
 
 
@@ -339,6 +337,13 @@ def _check_filters(config: ConsumerConfig) -> None:
         others = filters[:position] + filters[position + 1 :]
         if any(is_within(subject, other) for other in others):
             raise api_error("filters_overlap")
+
+
+def required_level(config: ConsumerConfig) -> int:
+    """The API level that a server needs for this configuration."""
+    if config.ack_policy == "flow_control":
+        return 4
+    return int(config.pause_until not in (None, ZERO) or config.priority_policy not in ("", "none"))
 
 
 def sampled_percent(sample_freq: str) -> int:
