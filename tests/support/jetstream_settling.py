@@ -49,11 +49,15 @@ def first_difference(ports: tuple[int, int], steps: list[Step], quiet: float) ->
 
 
 def _begins_otherwise(ask: Ask, step: Step) -> bool:
-    """Whether the step adds a source to a stream whose first messages are gone, or one with a start time to a stream with
-    messages, where nats-server begins with the time of the last message; or changes the start of one (docs/jetstream.md)."""
+    """Whether the step adds a source to a stream whose first messages are gone (also by the step itself: a lower max_msgs),
+    or one with a start time to a stream with messages, where nats-server begins with the time of the last message; or it
+    changes the start of one, or names an origin by an empty `external` (docs/jetstream.md)."""
+    if b'"api": ""' in step.payload:
+        return True
     if f"{API}STREAM.UPDATE." not in step.subject:
         return False
-    wanted = json.loads(step.payload).get("sources") or ()
+    document = json.loads(step.payload)
+    wanted = document.get("sources") or ()
     info = ask(step.subject.replace("UPDATE", "INFO"), None)
     if "error" in info:
         return False
@@ -64,7 +68,9 @@ def _begins_otherwise(ask: Ask, step: Step) -> bool:
     if any(source not in present for source in wanted if source not in added):
         return True
     return bool(added) and (
-        state["first_seq"] > 1 or (state["last_seq"] > 0 and any("opt_start_time" in source for source in added))
+        state["first_seq"] > 1
+        or 0 < document.get("max_msgs", -1) < state["messages"]
+        or (state["last_seq"] > 0 and any("opt_start_time" in source for source in added))
     )
 
 
