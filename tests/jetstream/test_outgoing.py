@@ -51,6 +51,35 @@ def test_answers_of_several_batches_are_written_together() -> None:
     assert link.flushed == b'MSG inbox 1 9\r\n{"seq":1}\r\nMSG inbox 1 9\r\n{"seq":2}\r\n'
 
 
+def test_a_publisher_that_takes_runs_gets_one_answer_for_consecutive_rows_that_are_durable_together() -> None:
+    received: list[Call] = []
+    called: list[None] = []
+    router = router_with(b"_INBOX.>", received)
+    rows = (97, 98, 99, 100, 101, 103, 104)
+    items = [Item(b"_INBOX.HWRUNS.x.%d" % row, b"", b"s", row + 1, 1, b"") for row in rows]
+    items += [
+        Item(b"_INBOX.HWRUNS.x.105", b'{"duplicate": true}', b"", 3, 0, b""),
+        Item(b"_INBOX.HWRUNS.x.106", b"", b"s", 120, 1, b""),
+        Item(b"_INBOX.HWRUNS.y.107", b"", b"s", 121, 1, b""),
+        Item(b"_INBOX.HWRUNS.y.108", b"", b"s", 122, 1, b"", None, lambda error: called.append(None)),
+        Item(b"_INBOX.z.1", b"", b"s", 123, 1, b""),
+        Item(b"_INBOX.z.2", b"", b"s", 124, 1, b""),
+    ]
+    send_acks(router, items, b'{"stream":"S","seq":')
+    assert [(subject.removeprefix(b"_INBOX."), answer) for subject, _, _, answer in received] == [
+        (b"HWRUNS.x.99", b'{"stream":"S","seq":100,"run":3}'),
+        (b"HWRUNS.x.101", b'{"stream":"S","seq":102,"run":2}'),
+        (b"HWRUNS.x.104", b'{"stream":"S","seq":105,"run":2}'),
+        (b"HWRUNS.x.105", b'{"duplicate": true}'),
+        (b"HWRUNS.x.106", b'{"stream":"S","seq":120}'),
+        (b"HWRUNS.y.107", b'{"stream":"S","seq":121}'),
+        (b"HWRUNS.y.108", b'{"stream":"S","seq":122}'),
+        (b"z.1", b'{"stream":"S","seq":123}'),
+        (b"z.2", b'{"stream":"S","seq":124}'),
+    ]
+    assert called == [None]
+
+
 blocks = st.sampled_from([b"", b"NATS/1.0\r\nA: 1\r\n\r\n"])
 records = st.builds(
     StoredRecord,

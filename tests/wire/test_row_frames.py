@@ -95,6 +95,22 @@ def test_a_row_without_a_subject_has_the_one_for_all() -> None:
     assert [op.subject for op in read_ops(frames_of(rows))] == [b"a", b"rest", b"a"]
 
 
+def test_rows_are_appended_up_to_a_size_without_those_that_are_acknowledged() -> None:
+    output = OutputBuffer()
+    frames = RowFrames(output, Rows(6, None, b"s", text([b"%d" % row for row in range(6)])), b"", 100)
+    acknowledged = bytearray([0, 1, 0, 0, 1, 0])
+    assert frames.append_rows(0, 3, acknowledged, 1000) == 3
+    assert (output.take(), frames.appended) == (b"PUB s 1\r\n0\r\nPUB s 1\r\n2\r\n", 2)
+    assert frames.append_rows(3, 6, acknowledged, 1) == 4  # the first byte is one too many for a second row
+    assert frames.append_rows(4, 6, acknowledged, 1000) == 6
+    assert (output.take(), frames.appended) == (b"PUB s 1\r\n3\r\nPUB s 1\r\n5\r\n", 4)
+
+
+def test_any_number_of_subjects_is_written_and_checked() -> None:
+    subjects = [b"s.%d" % (row % 3000) for row in range(9000)]
+    assert [op.subject for op in read_ops(frames_of(Rows(9000, text(subjects), b"", None)))] == subjects
+
+
 @pytest.mark.parametrize("subject", [b"", b"a b", b"a..b", b"a.*", b"a\r\nPUB b 0", b"a\t"])
 def test_an_invalid_subject_is_refused_before_anything_is_written(subject: bytes) -> None:
     output = OutputBuffer()
@@ -155,6 +171,27 @@ def test_acknowledgements_are_counted_by_row_in_any_chunks(cuts: list[int]) -> N
     assert [(row, payload[:8]) for row, payload in counter.refused] == [(1, b'{"error"'), (1, b"")]
     assert set(counter.samples) == {b'{"stream":"S","seq":'}
     assert (counter.take_pings(), counter.take_pings(), counter.pongs) == (1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("run", "marks"),
+    [
+        (b',"run":2', [0, 1, 1, 0]),
+        (b',"run":3', [1, 1, 1, 0]),
+        (b',"run":99', [1, 1, 1, 0]),
+        (b',"ran":2', [0, 0, 1, 0]),
+    ],
+)
+def test_an_acknowledgement_for_a_run_is_one_for_each_of_its_rows(run: bytes, marks: list[int]) -> None:
+    wire = answer(b"2", b'{"stream":"S","seq":12' + run + b"}")
+    counter = acked(wire, [], rows=4)
+    assert (list(counter.acked), counter.count) == (marks, sum(marks))
+
+
+def test_a_row_within_a_run_counts_once() -> None:
+    wire = answer(b"1", GOOD % 1) + answer(b"3", b'{"stream":"S","seq":12,"run":4}') + answer(b"3", GOOD % 1)
+    counter = acked(wire, [], rows=4)
+    assert (list(counter.acked), counter.count) == ([1, 1, 1, 1], 4)
 
 
 def test_a_streams_name_does_not_turn_an_acknowledgement_into_a_refusal() -> None:

@@ -34,6 +34,7 @@ from headwater.errors import (
     TransportError,
 )
 from headwater.net.blocking import BlockingConnection, deadline_after
+from headwater.wire.ack_runs import RUNS
 from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.message_view import MessageView
@@ -214,13 +215,14 @@ class BlockingClient:
             raise JetStreamError(code, int(problem.get("err_code", 0)), detail)
         return decoded
 
-    def subscribe(self, *, tokens: bool = False) -> tuple[int, str]:
-        """A new inbox and the sid under which its messages come; with `tokens`, those to `<inbox>.<any token>`.
+    def subscribe(self, *, tokens: bool = False, runs: bool = False) -> tuple[int, str]:
+        """A new inbox and the sid under which its messages come; with `tokens`, those to `<inbox>.<any token>`. `runs`: the
+        caller takes acknowledgements by runs (`headwater.wire.ack_runs`).
 
         The caller reads them with `feed`.
         """
         self._last_sid += 1
-        inbox = f"_INBOX.{secrets.token_hex(11)}"
+        inbox = f"{RUNS.decode() if runs else '_INBOX.'}{secrets.token_hex(11)}"
         self._writer.subscribe(f"{inbox}.*" if tokens else inbox, "", self._last_sid)
         self.flush()
         return self._last_sid, inbox

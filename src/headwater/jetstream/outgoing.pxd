@@ -6,6 +6,9 @@ from headwater.streams.log_format cimport StoredRecord
 from headwater.wire.memory cimport OutputBuffer
 from headwater.wire.message_view cimport MessageView
 
+cdef bytes _RUNS
+cdef bytes _RUN_MEMBER
+
 cdef int _append_ack_subject(OutputBuffer buffer, bytes head, StoredRecord record, long long given, long long pending) except? -1
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1
 

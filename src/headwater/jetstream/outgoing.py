@@ -2,7 +2,8 @@
 """Sends many messages from a stream to clients at once: the acknowledgements of a batch, the records of a replay.
 
 Hot and compiled. Each message is encoded once, in its wire form after the subject, into a reused buffer, and handed to the
-router as a `MessageView`.
+router as a `MessageView`. Acknowledgements for a publisher that takes them by runs are one message for each run
+(`wire/ack_runs.py`).
 
 Decided elsewhere: what to send, to which client and when (stream.py, pull.py).
 """
@@ -14,6 +15,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.sublist import Match
     from cython.cimports.headwater.jetstream_state.items import Item
     from cython.cimports.headwater.streams.log_format import StoredRecord
+    from cython.cimports.headwater.wire.ack_runs import is_next
     from cython.cimports.headwater.wire.memory import OutputBuffer
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import append_number, digits_of
@@ -22,9 +24,15 @@ else:
     from headwater.exchange.sublist import Match
     from headwater.jetstream_state.items import Item
     from headwater.streams.log_format import StoredRecord
+    from headwater.wire.ack_runs import is_next
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number, digits_of
+
+from headwater.wire.ack_runs import RUN_MEMBER, RUNS
+
+_RUNS: bytes = RUNS
+_RUN_MEMBER: bytes = RUN_MEMBER
 
 
 def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
@@ -34,17 +42,35 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
     buffer = OutputBuffer()
     message: MessageView = MessageView()
     item: Item
-    for item in items:
+    following: Item
+    at: cython.Py_ssize_t = 0
+    size: cython.Py_ssize_t
+    run: cython.Py_ssize_t
+    while at < len(items):
+        item = items[at]
+        at += 1
         if item.answer is not None:
             item.answer(None)
         if not item.reply:
             continue
+        run = 1
+        if not item.ack and item.reply.startswith(_RUNS):
+            while at < len(items):
+                following = items[at]
+                if following.ack or following.answer is not None or not is_next(item.reply, following.reply):
+                    break
+                item = following
+                at += 1
+                run += 1
         buffer.size = 0
         buffer.append(item.reply)
         message.subject_end = buffer.size
         buffer.append(b" ")
         message.tail = message.reply = message.reply_end = buffer.size
-        append_number(buffer, len(item.ack) if item.ack else len(head) + digits_of(item.sequence) + 1)
+        size = len(item.ack) if item.ack else len(head) + digits_of(item.sequence) + 1
+        if run > 1:
+            size += len(_RUN_MEMBER) + digits_of(run)
+        append_number(buffer, size)
         buffer.append(b"\r\n")
         message.headers = message.payload = buffer.size
         if item.ack:
@@ -52,6 +78,9 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
         else:
             buffer.append(head)
             append_number(buffer, item.sequence)
+            if run > 1:
+                buffer.append(_RUN_MEMBER)
+                append_number(buffer, run)
             buffer.append(b"}")
         message.end = buffer.size
         buffer.append(b"\r\n")

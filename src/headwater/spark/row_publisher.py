@@ -150,7 +150,7 @@ class RowPublisher:
 
     def _store(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
         """Publish all unacknowledged rows, and wait until they are acknowledged."""
-        sid, inbox = client.subscribe(tokens=True)
+        sid, inbox = client.subscribe(tokens=True, runs=True)
         prefix = f"{inbox}.".encode()
         counter.listen(sid, prefix)
         frames = RowFrames(client.output, rows, prefix, client.info.max_payload)
@@ -163,11 +163,9 @@ class RowPublisher:
             before = counter.count
             if filling:
                 last = min(rows.rows, row + min(BLOCK_ROWS, most - waiting))
-                while row < last and client.output.size < BLOCK_BYTES:
-                    if not counter.acked[row]:
-                        frames.append(row)
-                        waiting += 1
-                    row += 1
+                appended = frames.appended
+                row = frames.append_rows(row, last, counter.acked, BLOCK_BYTES)
+                waiting += frames.appended - appended
                 client.flush()
                 filling = row < rows.rows and waiting < most
             client.feed(parser, deadline_after(0 if filling else ACK_SECONDS))
@@ -187,9 +185,10 @@ class RowPublisher:
         """Publish all rows, and wait until the server has read them."""
         frames = RowFrames(client.output, rows, b"", client.info.max_payload)
         parser = ServerOpParser(counter)
-        for row in range(rows.rows):
-            frames.append(row)
-            if client.output.size >= BLOCK_BYTES:
+        row = 0
+        while row < rows.rows:
+            row = frames.append_rows(row, rows.rows, counter.acked, BLOCK_BYTES)
+            if row < rows.rows:
                 client.flush()
                 client.feed(parser, deadline_after(0))
                 client.pong(counter.take_pings())

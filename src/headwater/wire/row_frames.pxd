@@ -10,11 +10,14 @@ cdef bytes ERROR_MEMBER
 cdef bytes STREAM_MEMBER
 cdef bytes SEQUENCE_MEMBER
 cdef bytes DUPLICATE_MEMBER
+cdef bytes _RUN_MEMBER
 cdef tuple INSTRUCTIONS
+cdef Py_ssize_t SLOTS
 
 cdef bint is_one_line(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cdef bint is_header_name(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cdef bint is_instruction(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cdef Py_ssize_t run_of(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 
 @cython.final
 cdef class TextReader:
@@ -23,8 +26,14 @@ cdef class TextReader:
     cdef Py_ssize_t rows
 
 @cython.final
+cdef class CheckedSubjects:
+    cdef list _recent
+    cdef set _known
+    cdef bytes find(self, Py_ssize_t row, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef bytes check(self, Py_ssize_t row, bytes subject)
+
+@cython.final
 cdef class RowFrames:
-    cdef readonly Py_ssize_t rows
     cdef Py_ssize_t limit
     cdef OutputBuffer output
     cdef OutputBuffer block
@@ -42,8 +51,10 @@ cdef class RowFrames:
     cdef long long id_start
     cdef bytes lines
     cdef bint with_map
-    cdef set known
+    cdef CheckedSubjects checked
+    cdef readonly Py_ssize_t appended
     cdef bytes last
+    cpdef Py_ssize_t append_rows(self, Py_ssize_t row, Py_ssize_t last, bytearray acked, Py_ssize_t most) except? -1
     cpdef Py_ssize_t append(self, Py_ssize_t row) except? -1
     cdef int subject_of(self, Py_ssize_t row) except? -1
     cdef int block_of(self, Py_ssize_t row) except? -1

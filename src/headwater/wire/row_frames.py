@@ -5,7 +5,7 @@
 
 `RowFrames` writes the op of a row from buffers in Arrow's layout (`headwater.wire.columns.Text`), `AckCounter` records
 which rows a stream has acknowledged; neither makes a Python object per row. The row's number is the last token of the
-reply subject, so the subject of an acknowledgement identifies its row.
+reply subject, so the subject of an acknowledgement identifies its row, or the last one of a run (`wire/ack_runs.py`).
 
 Everything is checked before the first byte of an op is written: an invalid subject, a header value with a line break, a
 message above the server's limit.
@@ -23,12 +23,12 @@ from typing import NamedTuple
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, hash_slice, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import append_number
     from cython.cimports.headwater.wire.server_ops import RecordingHandler
 else:
-    from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, hash_slice, slice_bytes
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number
     from headwater.wire.server_ops import RecordingHandler
@@ -36,6 +36,7 @@ else:
 from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, SubjectError
 from headwater.model.header_syntax import checked_name, checked_value
 from headwater.model.subject import validate_subject
+from headwater.wire.ack_runs import RUN_MEMBER
 from headwater.wire.columns import HeaderMap, Text
 
 CRLF = b"\r\n"
@@ -45,8 +46,10 @@ ERROR_MEMBER = b'"error":'
 STREAM_MEMBER: bytes = b'{"stream":'
 SEQUENCE_MEMBER: bytes = b'"seq":'
 DUPLICATE_MEMBER = b'"duplicate":'  # never false
+_RUN_MEMBER: bytes = RUN_MEMBER
 INSTRUCTIONS = (b"Nats-Msg-Id", b"Nats-Rollup")
-KNOWN_SUBJECTS: int = 1024  # subjects remembered as valid
+SLOTS: cython.Py_ssize_t = 4096  # for the subjects seen last, a power of two
+KNOWN_SUBJECTS: int = 16_384  # subjects remembered as valid
 
 
 def is_one_line(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
@@ -70,6 +73,22 @@ def is_instruction(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
     if equals(buffer, start, end, INSTRUCTIONS[0]) or equals(buffer, start, end, INSTRUCTIONS[1]):
         return True
     return end - start > 14 and equals(buffer, start, start + 14, b"Nats-Expected-")
+
+
+def run_of(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """How many rows the acknowledgement `buffer[start:end]` is for."""
+    run: cython.Py_ssize_t = 0
+    unit: cython.Py_ssize_t = 1
+    at: cython.Py_ssize_t = end - 2  # behind it is the brace
+    while at > start and 48 <= buffer[at] <= 57 and end - at < 12:
+        run += (buffer[at] - 48) * unit
+        unit *= 10
+        at -= 1
+    size: cython.Py_ssize_t = len(_RUN_MEMBER)
+    at += 1
+    if unit > 1 and at - size >= start and equals(buffer, at - size, at, _RUN_MEMBER):
+        return run
+    return 1
 
 
 class TextReader:
@@ -107,20 +126,52 @@ class Rows(NamedTuple):
     lines: bytes = b""
 
 
+class CheckedSubjects:
+    """Subjects known to be valid. `find` is for one in a buffer: a table with a slot for each hash saves making an object of
+    it; `check` is for any. Both raise SubjectError, naming the row."""
+
+    def __init__(self) -> None:
+        self._recent: list[bytes] = [b""] * SLOTS
+        self._known: set[bytes] = set()
+
+    def find(
+        self, row: cython.Py_ssize_t, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> bytes:
+        """The subject `buffer[start:end]`, which is not empty."""
+        slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & (SLOTS - 1)
+        subject: bytes = self._recent[slot]
+        if not equals(buffer, start, end, subject):
+            subject = self.check(row, slice_bytes(buffer, start, end))
+            self._recent[slot] = subject
+        return subject
+
+    def check(self, row: cython.Py_ssize_t, subject: bytes) -> bytes:
+        """The subject."""
+        if subject not in self._known:
+            try:
+                validate_subject(subject.decode())
+            except SubjectError as error:
+                raise SubjectError(f"row {row} of the batch: {error}", value=subject.decode()) from error
+            if len(self._known) >= KNOWN_SUBJECTS:
+                self._known.clear()
+            self._known.add(subject)
+        return subject
+
+
 class RowFrames:
     """Appends the ops of rows to `output`. `inbox` is the subject prefix of acknowledgements, with its final dot; b""
-    requests none.
+    requests none. `appended` counts the ops.
     """
 
     def __init__(self, output: OutputBuffer, rows: Rows, inbox: bytes, max_payload: int) -> None:
         self.output = output
         self.block = OutputBuffer()
         self.inbox = inbox
-        self.rows = rows.rows
         self.limit = max_payload
         self.subject = rows.subject
         self.last = b""
-        self.known: set[bytes] = set()
+        self.checked = CheckedSubjects()
+        self.appended = 0
         self.subjects = _reader(rows.subjects)
         self.payloads = _reader(rows.payloads)
         self.blocks = _reader(rows.blocks)
@@ -134,6 +185,18 @@ class RowFrames:
         self.values = TextReader(headers.values if headers else NO_TEXT)
         self.entry_ends = headers.entries if headers else array("i", [0])
         self.list_ends = headers.lists if headers else array("i", [0])
+
+    def append_rows(
+        self, row: cython.Py_ssize_t, last: cython.Py_ssize_t, acked: bytearray, most: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Append the ops of the rows from `row` up to `last` that are not marked in `acked`, until `output` holds `most`
+        bytes; returns the row to continue with. Raises what `append` raises."""
+        output: OutputBuffer = self.output
+        while row < last and output.size < most:
+            if acked[row] == 0:
+                self.append(row)
+            row += 1
+        return row
 
     def append(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Append the op of a row; returns its size in bytes.
@@ -174,6 +237,7 @@ class RowFrames:
         if payloads is not None:
             output.append_slice(payloads.data, start, start + size)
         output.append(CRLF)
+        self.appended += 1
         return output.size - before
 
     def subject_of(self, row: cython.Py_ssize_t) -> cython.int:
@@ -187,16 +251,10 @@ class RowFrames:
             if end > start:  # an empty one means the common subject
                 if equals(self.subjects.data, start, end, self.last):
                     return 0
-                subject = slice_bytes(self.subjects.data, start, end)
-        if subject not in self.known:
-            try:
-                validate_subject(subject.decode())
-            except SubjectError as error:
-                raise SubjectError(f"row {row} of the batch: {error}", value=subject.decode()) from error
-            if len(self.known) >= KNOWN_SUBJECTS:
-                self.known.clear()
-            self.known.add(subject)
-        self.last = subject
+                self.last = self.checked.find(row, self.subjects.data, start, end)
+                return 0
+        if subject != self.last or not subject:
+            self.last = self.checked.check(row, subject)
         return 0
 
     def block_of(self, row: cython.Py_ssize_t) -> cython.int:
@@ -352,8 +410,9 @@ class AckCounter(RecordingHandler):
             return 0
         if self.has_member(buffer, payload, end, DUPLICATE_MEMBER):
             self.duplicates.append((row, slice_bytes(buffer, payload, end)))
-        self.acked[row] = 1
-        self.count += 1
+        for at in range(max(0, row + 1 - run_of(buffer, payload, end)), row + 1):
+            self.count += self.acked[at] == 0
+            self.acked[at] = 1
         return 0
 
     def is_ack(self, answer: bytes) -> cython.bint:

@@ -1,0 +1,1 @@
+cpdef bint is_next(bytes before, bytes reply) except? -1
