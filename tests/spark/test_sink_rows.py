@@ -12,8 +12,9 @@ from headwater.cloudevents import CloudEvent, from_nats
 from headwater.errors import CloudEventError
 from headwater.model.header_block import decode_header_block
 from headwater.model.message import Message
+from headwater.spark import sink_rows
 from headwater.spark.sink_options import parse_sink_options
-from headwater.spark.sink_rows import rows_of
+from headwater.spark.sink_rows import rows_of, together
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.row_frames import RowFrames
 
@@ -38,6 +39,26 @@ def pairs(op: SentOp) -> list[tuple[str, str]]:
 
 def batch_of(**columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
+
+
+def test_small_batches_go_out_together_up_to_a_number_of_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_rows, "FLIGHT_ROWS", 5)
+    monkeypatch.setattr(sink_rows, "FLIGHT_BYTES", 2000)
+    sizes = [2, 2, 3, 1, 0, 4, 1]
+    maps = pa.map_(pa.string(), pa.list_(pa.string()))
+    given, number = [], 0
+    for size in sizes:
+        rows = range(number, number + size)
+        headers = pa.array([[("n", [str(row)])] for row in rows], maps)
+        given.append(batch_of(data=pa.array([b"%d" % row for row in rows], pa.binary()), headers=headers))
+        number += size
+    made = list(together(given))
+    assert [batch.num_rows for batch in made] == [7, 5, 1]
+    read = [op for batch in made for op in sent(batch)]
+    assert [(op.payload, pairs(op)) for op in read] == [(b"%d" % row, [("n", str(row))]) for row in range(number)]
+    large = batch_of(data=pa.array([bytes(3000)]))
+    assert [batch.num_rows for batch in together([large, large])] == [1, 1]
+    assert not list(together([]))
 
 
 def test_strings_and_bytes_and_what_is_null() -> None:

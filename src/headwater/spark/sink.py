@@ -29,7 +29,7 @@ from headwater.spark.replay import Replay
 from headwater.spark.row_publisher import Published, RowPublisher
 from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
 from headwater.spark.sink_options import SinkOptions, check_columns, parse_sink_options
-from headwater.spark.sink_rows import rows_of
+from headwater.spark.sink_rows import rows_of, together
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ def write_partition(
     )
     try:
         start = 0
-        for batch in batches:
+        for batch in together(batches):
             if start == 0 and attempt is None and exactly_once:
                 publisher.ask(check_batch)
             if batch.num_rows:

@@ -5,6 +5,8 @@ payloads through `headwater.cloudevents`, one event at a time, so its rules are 
 """
 
 from array import array
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -20,6 +22,22 @@ from headwater.wire.columns import HeaderMap, Text
 from headwater.wire.row_frames import Rows
 
 EVENT_FIELDS = (*sorted(CORE), "extensions", "data")
+FLIGHT_ROWS, FLIGHT_BYTES = 50_000, 8 << 20
+
+
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of `batches` in fewer batches, of about FLIGHT_ROWS rows or FLIGHT_BYTES, whichever is less: behind each the
+    publisher waits until all of it is acknowledged, as long as a stream's write takes, and Spark's have 10,000 rows."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= FLIGHT_ROWS or size >= FLIGHT_BYTES:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def rows_of(batch: pa.RecordBatch, options: SinkOptions, id_prefix: bytes, id_start: int) -> Rows:
@@ -81,9 +99,15 @@ def header_map(maps: pa.MapArray) -> HeaderMap:
         lists = _int32(items.buffers()[1], items.offset, len(items) + 1)
     else:
         values = items
-        lists = memoryview(array("i", range(len(items) + 1)))
+        lists = _numbers(len(items) + 1)
     entries = _int32(maps.buffers()[1], maps.offset, len(maps) + 1)
     return HeaderMap(entries, text_of(maps.keys), lists, text_of(values))
+
+
+@lru_cache(maxsize=2)
+def _numbers(count: int) -> memoryview:
+    """0, 1, 2, ...: as dear to make as to publish one row in twenty, and batches are mostly of one size."""
+    return memoryview(array("i", range(count)))
 
 
 def _int32(buffer: pa.Buffer | None, start: int, count: int) -> memoryview:
