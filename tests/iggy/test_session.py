@@ -9,16 +9,18 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.certificates import make_certificates
 from support.iggy_frames import ERAS, exchanges
+from support.iggy_service import Desk, S, T, at_desk
 
 from headwater import TypedHeaders
 from headwater.errors import IggyError
 from headwater.iggy.clients import Client as ServedClient
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.session import Session
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
@@ -28,7 +30,9 @@ from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy_wire.seed_codec import SendMessages, decode_poll
 from headwater.net.limits import DEFAULTS, IGGY
+from headwater.net.link import Link
 from headwater.net.tls import client_context
+from headwater.wire.memory import OutputBuffer
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "iggy_seed.json").read_text(encoding="utf-8"))["other"]
 
@@ -440,3 +444,72 @@ def test_connections_above_the_limit_of_an_address_are_closed(tmp_path: Path) ->
             link.writer.close()
 
     serving(tmp_path, work, limits={**DEFAULTS, IGGY: DEFAULTS[IGGY].replace(per_address=2)})
+
+
+class OneLink:
+    """A link that notes what each write has, and what the session expects."""
+
+    takes_ranges, peer, pending = False, "somebody", 0
+
+    def __init__(self) -> None:
+        self.output = OutputBuffer()
+        self.expected: list[int] = []
+        self.written: list[bytes] = []
+
+    def expect(self, size: int) -> None:
+        self.expected.append(size)
+
+    def push(self) -> int:
+        if self.output.size:
+            self.written.append(self.output.take())
+        return 0
+
+    def flush_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self.push)
+
+    def send(self, pieces: list[bytes]) -> None:
+        self.output.append(b"".join(pieces))
+
+
+async def written(desk: Desk) -> None:
+    """Until the log has written and answered what was sent."""
+    (topic,) = desk.service.topics.values()
+    await topic.partitions[0].flush()
+
+
+def seed_sending(*payloads: bytes) -> bytes:
+    send = SendMessages(S, T, Partitioning.partition(1), tuple(Message(payload) for payload in payloads))
+    return classic_frames.request(Code.SEND_MESSAGES, send.encode())
+
+
+def test_a_frame_is_looked_at_when_its_size_is_known_and_when_it_is_complete(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        session, link = Session(desk.service, seed=True), OneLink()
+        session.attach(cast(Link, link))
+        frame = bytearray(seed_sending(bytes(1000)) + classic_frames.request(Code.PING, b""))
+        size = len(frame) - 8
+        assert [session.receive(frame, filled) for filled in (3, 8, 500, size - 1)] == [0] * 4
+        assert link.expected[-1] == size and link.expected.count(size) == 1
+        assert session.receive(frame, size) == size  # the ping waits for the send, which waits for the disk
+        await written(desk)
+        del frame[:size]
+        assert session.receive(frame, 8) == 8
+        assert link.written == [classic_frames.response(0)] * 2
+
+    at_desk(tmp_path, work)
+
+
+def test_answers_that_are_ready_together_are_written_together(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        session, link = Session(desk.service, seed=True), OneLink()
+        session.attach(cast(Link, link))
+        for frame, at_once in ((classic_frames.request(Code.PING, b""), True), (seed_sending(b"a", b"b"), False)):
+            link.written.clear()
+            assert session.receive(bytearray(3 * frame), 3 * len(frame)) == 3 * len(frame)
+            assert bool(link.written) == at_once
+            await written(desk)
+            assert link.written == [classic_frames.response(0) * 3]
+
+    at_desk(tmp_path, work)

@@ -27,6 +27,7 @@ from headwater.iggy.routes import Routes
 from headwater.iggy.service import Service
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
 from headwater.iggy_wire.batches import Part, admit, build, forget_producer
+from headwater.iggy_wire.command_codec import SEND
 from headwater.iggy_wire.commands import (
     CancelDeferred,
     Code,
@@ -45,6 +46,7 @@ from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, see
 from headwater.iggy_wire.layout import Reader
 from headwater.iggy_wire.reply_codec import SentView
 from headwater.net.piece_queue import Piece
+from headwater.wire.memory import slice_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +63,7 @@ _EVICTIONS: Final = {
     "invalid_command": vsr_frames.MALFORMED_LOGIN,
 }
 _DEFERRED: Final = (Code.POLL_DEFERRED, Code.WAIT_FOR_MESSAGES, Code.CANCEL_DEFERRED, Code.FETCH_MESSAGES)
+_U32: Final = Struct("<I")
 _CONTEXT: Final = Struct("<QQQ")
 _SECTION: Final = Struct("<IIQI")  # partition, status, current offset, messages
 _SECTION_END: Final = Struct("<QI")  # behind the context: next offset, bytes
@@ -184,14 +187,17 @@ class Conversation:
 
     def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
         """One request of generation V or later. `respond` gets no pieces for one that has no answer."""
-        code = self._code_of(request)
+        code = Code.SEND_MESSAGES if request.operation == SEND else self._code_of(request)
+        if code is Code.SEND_MESSAGES:
+            try:
+                self._send_modern(buffer, request, respond)
+            except HeadwaterError as error:
+                self._fail_modern(request, respond, error)
+            return
         fail = partial(self._fail_modern, request, respond)
         try:
             if code is None:
                 raise refusal("invalid_command", f"operation {request.operation}, code {request.code}")
-            if code is Code.SEND_MESSAGES:
-                self._send_modern(buffer, request, respond, fail)
-                return
             body = bytes(memoryview(buffer)[request.start : request.end])
             if code is Code.POLL_MESSAGES:
                 polling = self._poll_modern(body, request.incarnation)
@@ -238,44 +244,38 @@ class Conversation:
         else:
             respond([self._head(request, 0, refused.number)])
 
-    def _send_modern(
-        self,
-        buffer: bytearray,
-        request: vsr_frames.Request,
-        respond: Respond,
-        fail: Callable[[HeadwaterError], None],
-    ) -> None:
-        at = request.start
-        if request.end - at < U32_SIZE:
+    def _send_modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
+        at, end = request.start, request.end
+        if end - at < U32_SIZE:
             raise refusal("invalid_command", "there is no address in the request")
-        size = int.from_bytes(buffer[at : at + U32_SIZE], "little")
+        (size,) = _U32.unpack_from(buffer, at)
         start = at + U32_SIZE + size
-        if start > request.end:
+        if start > end:
             raise refusal("invalid_command", f"{size} bytes of metadata are announced")
         sent: SentView
 
         def done(error: StorageError | None) -> None:
             if error is not None:
-                fail(error)
+                self._fail_modern(request, respond, error)
                 return
             body = reply_codec.ONE_SENT.pack(1, sent.stream, sent.topic, sent.partition, sent.base_offset)
-            respond([self._head(request, len(body)), body])
+            respond((self._head(request, len(body)) + body,))
 
-        verify, batch = self.service.options.verify, (buffer, start, request.end)
-        metadata = bytes(memoryview(buffer)[at:start])
+        service = self.service
+        metadata = slice_bytes(buffer, at, start)
         route = self._routes.send(metadata)
+        batch = buffer, start, end
         if route is not None:
-            checksums = self._admit(batch, route.messages, verify)
-            route.topic.check_incarnation(route.topic.partition(route.partition, 0), request.incarnation)
-            sent = send_again(self.service, route, batch, checksums, done)
+            checksums = self._admit(batch, route.messages)
+            sent = send_again(service, route, batch, checksums, done, request.incarnation)
         else:
             address = classic_codec.read_address(Reader(metadata))
-            checksums = self._admit(batch, address.count, verify)
-            sent = send(self.service, self.client, address, batch, checksums, done, request.incarnation)
+            checksums = self._admit(batch, address.count)
+            sent = send(service, self.client, address, batch, checksums, done, request.incarnation)
             self._routes.keep_send(metadata, address, sent)
 
-    def _admit(self, batch: tuple[bytearray, int, int], count: int, verify: bool) -> bytes:
-        checksums = admit(*batch, count, verify)
+    def _admit(self, batch: tuple[bytearray, int, int], count: int) -> bytes:
+        checksums = admit(*batch, count, self.service.options.verify)
         forget_producer(batch[0], batch[1])
         return checksums
 

@@ -91,13 +91,20 @@ def send(
 
 
 def send_again(
-    service: Service, route: SendRoute, batch: tuple[bytearray, int, int], checksums: bytes, done: Done
+    service: Service,
+    route: SendRoute,
+    batch: tuple[bytearray, int, int],
+    checksums: bytes,
+    done: Done,
+    incarnation: int = 0,
 ) -> SentView:
     """As `send`, by a remembered route."""
-    topic, shown = route.topic, route.partition
+    stream_id, topic, shown, count = route
     partition = topic.partition(shown, 0)
-    base_offset = partition.append(*batch, route.messages, checksums, service.clock_us(), shown, done)
-    return SentView(route.stream_id, topic.entry.id, shown, base_offset)
+    if incarnation:
+        topic.check_incarnation(partition, incarnation)
+    base_offset = partition.append(*batch, count, checksums, service.clock_us(), shown, done)
+    return SentView(stream_id, topic.entry.id, shown, base_offset)
 
 
 def poll(

@@ -14,18 +14,19 @@ from headwater.errors import HeaderError, StorageError
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.writers import Writers
 from headwater.iggy.unique_ids import UniqueIds
-from headwater.iggy_wire.batches import Part, build_stored, cut, first_messages, seal
+from headwater.iggy_wire.batches import Part, build_stored, cut, first_messages, stamp_and_seal
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import PollingStrategy, StrategyKind
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
 from headwater.streams.files import FileRange, storage_error
-from headwater.streams.iggy_batch import CHECKSUM_SIZE, stamp
+from headwater.streams.iggy_batch import CHECKSUM_SIZE
 from headwater.streams.iggy_records import MESSAGE_ID, NANOSECONDS
 from headwater.streams.log import Log, StoredBatch, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
 from headwater.streams.segment import LARGE_BATCH
+from headwater.wire.memory import slice_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -122,9 +123,8 @@ class Partition:
                 unique.forget(ids, error)
                 answer(error)
 
-        stamp(buffer, at, shown_id, base_offset, now_us)
-        seal(buffer, at, checksums)
-        self.log.stage_iggy(bytes(memoryview(buffer)[at:end]), count, now_us * NANOSECONDS)
+        stamp_and_seal(buffer, at, shown_id, base_offset, now_us, checksums)
+        self.log.stage_iggy(slice_bytes(buffer, at, end), count, now_us * NANOSECONDS)
         self.committer.add(done, end - at)
         return base_offset
 

@@ -70,11 +70,11 @@ def admit(buffer: bytearray, at: int, end: int, count: int, verify: bool = False
     """
     if end - at < BATCH_HEADER_SIZE:
         raise refusal("invalid_messages_size", f"a batch has at least {BATCH_HEADER_SIZE} bytes, not {end - at}")
-    fields = batch_fields(buffer, at)
-    if fields.length != end - at:
-        raise refusal("invalid_messages_size", f"the batch says {fields.length} bytes and has {end - at}")
-    if count == 0 or fields.message_count != count:
-        raise refusal("invalid_messages_count", f"the request says {count} messages, the batch {fields.message_count}")
+    *_, length, _, found = BATCH_HEADER.unpack_from(buffer, at)
+    if length != end - at:
+        raise refusal("invalid_messages_size", f"the batch says {length} bytes and has {end - at}")
+    if count == 0 or found != count:
+        raise refusal("invalid_messages_count", f"the request says {count} messages, the batch {found}")
     if count > (end - at) // FRAME_SIZE:
         raise refusal("invalid_messages_count", f"{count} messages cannot be in {end - at} bytes", count)
     checksums = bytearray(CHECKSUM_SIZE * count)
@@ -106,6 +106,16 @@ def batch_checksum(fields: BatchFields, checksums: bytes, producer: tuple[int, .
 def seal(buffer: bytearray, at: int, checksums: bytes) -> None:
     """Write the batch checksum, after the stamp."""
     _U64.pack_into(buffer, at + CHECKSUM_AT, batch_checksum(batch_fields(buffer, at), checksums))
+
+
+def stamp_and_seal(
+    buffer: bytearray, at: int, partition: int, base_offset: int, base_timestamp: int, checksums: bytes
+) -> None:
+    """Write into the header of a batch without a producer what the server knows, and the batch checksum over it."""
+    *_, origin, length, _, count = BATCH_HEADER.unpack_from(buffer, at)
+    stamped = partition, base_offset, base_timestamp, origin, length
+    checksum = xxh3_64(_CHECKED.pack(*stamped, count) + checksums)
+    BATCH_HEADER.pack_into(buffer, at, *stamped, checksum, count)
 
 
 def build(parts: Sequence[Part], deltas: Sequence[int] | None = None) -> tuple[bytearray, bytes]:

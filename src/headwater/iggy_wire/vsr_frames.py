@@ -34,7 +34,7 @@ REQUEST, REPLY, EVICTION = 5, 8, 13
 BAD_CREDENTIALS, BAD_TOKEN, INACTIVE, STALE, BAD_PROTOCOL, MALFORMED_LOGIN = 9, 10, 11, 13, 14, 15  # evictions
 
 _SIZE_AND_COMMAND = struct.Struct("<48xI8xB")
-_REQUEST = struct.Struct("<128x16s16s8xQB7xQIIQ48x")
+_REQUEST = struct.Struct("<128x16s16s8xQB7xQ4xIQ48x")
 _REPLY = struct.Struct("<48xI8xB67x16s16x16sQQQQB7xIB3xQ24x")
 _REQUEST_OUT = struct.Struct("<48xI8xB67x16s16s8xQB7xQII56x")
 
@@ -75,8 +75,7 @@ def find_request(buffer: bytes | bytearray, at: int, filled: int, limit: int = M
     size = _size(buffer, at, filled, REQUEST, limit)
     if at + size > filled:
         return size
-    client, checksum, number, operation, login, _, code, incarnation = _REQUEST.unpack_from(buffer, at)
-    return Request(client, checksum, number, operation, login, code, incarnation, at + HEADER_SIZE, at + size)
+    return Request._make((*_REQUEST.unpack_from(buffer, at), at + HEADER_SIZE, at + size))
 
 
 def find_reply(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX_FRAME) -> Reply | int:

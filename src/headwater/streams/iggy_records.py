@@ -36,18 +36,19 @@ class ReadyBatch:
 
     def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
         """The batch as (header, header bytes, body bytes)."""
-        header = BatchHeader(
-            dialect=DIALECT_IGGY,
-            flags=0,
-            record_count=self.record_count,
-            offset_span=self.record_count,
-            body_size=len(self._body),
-            base_offset=self.base_offset,
-            first_timestamp_ns=self.first_timestamp_ns,
-            last_timestamp_ns=self.last_timestamp_ns,
-            body_crc=crc32c(self._body),
+        body = self._body
+        header = BatchHeader(  # by position, as in `BatchBuilder.encode`
+            DIALECT_IGGY,
+            0,
+            self.record_count,
+            self.record_count,
+            self.size,
+            self.base_offset,
+            self.first_timestamp_ns,
+            self.last_timestamp_ns,
+            crc32c(body),
         )
-        return header, encode_batch_header(header, identity), self._body
+        return header, encode_batch_header(header, identity), body
 
 
 def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
