@@ -25,7 +25,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
@@ -124,12 +124,28 @@ def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[f
     ops = [b"PUB %b %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
     delivered = [b"MSG %b 1 %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
     chunk = b"".join(ops) * (500 // len(ops))
+    arriving = b"".join(delivered) * (500 // len(ops))
+    used, seconds = carry(cluster.nodes[:2], publisher, subscriber, chunk, len(arriving), messages // 500)
+    publisher.close()
+    subscriber.close()
     messages -= messages % 500
-    expected = messages // 500 * (500 // len(ops)) * sum(map(len, delivered))
+    return 1e6 * used / messages, messages / seconds
+
+
+def carry(
+    servers: Sequence[Contestant],
+    publisher: socket.socket,
+    subscriber: socket.socket,
+    chunk: bytes,
+    arriving: int,
+    times: int,
+) -> tuple[float, float]:
+    """Send `chunk` so many times, each of which brings the subscriber `arriving` bytes. Returns CPU seconds of all servers,
+    and seconds until everything has arrived."""
     done = threading.Event()
 
     def read() -> None:
-        buffer, left = bytearray(1 << 18), expected
+        buffer, left = bytearray(1 << 18), arriving * times
         while left > 0:
             got = subscriber.recv_into(buffer)
             if not got:
@@ -138,18 +154,16 @@ def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[f
         done.set()  # it may include a PING, whose six bytes are no message
 
     reader = threading.Thread(target=read, daemon=True)
-    before = [read_cpu_time(node.pid) for node in cluster.nodes[:2]]
+    before = [read_cpu_time(server.pid) for server in servers]
     started = time.perf_counter()
     reader.start()
-    for _ in range(messages // 500):
+    for _ in range(times):
         publisher.sendall(chunk)
     if not done.wait(120):
-        raise Failure(f"{cluster.name}: not every message arrived")
+        raise Failure(f"{servers[0].name}: not every message arrived")
     seconds = time.perf_counter() - started
-    used = [read_cpu_time(node.pid).since(b).scheduled for node, b in zip(cluster.nodes[:2], before, strict=True)]
-    publisher.close()
-    subscriber.close()
-    return 1e6 * sum(used) / messages, messages / seconds
+    used = sum(read_cpu_time(server.pid).since(b).scheduled for server, b in zip(servers, before, strict=True))
+    return used, seconds
 
 
 def await_interest(publisher: socket.socket, subscriber: socket.socket, subject: bytes) -> float:

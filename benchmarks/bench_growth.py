@@ -4,7 +4,8 @@ For each row (GROWTHS) nats-server and ours are started anew for each size and g
 subjects, messages, streams or consumers; then the same work is done, and what counts is the CPU of the server for a message
 of it, and what one more of them takes: memory, and CPU to make it. The goal: from the smallest to the largest size CPU a
 message grows by no more than GOAL. Work is done REPEATS times at each size and the cheapest one counts: growth is a property
-of the code, not of what else the machine did.
+of the code, not of what else the machine did. Rows with streams compare each server's default (ours syncs before it
+acknowledges, nats-server every two minutes); `streams` is there with neither server waiting for the disk too, and with both.
 
 `--rows` chooses rows, `--largest` leaves out sizes above a number: the whole takes a quarter of an hour, most of it to store
 ten million messages and to make fifty thousand consumers, twice each.
@@ -15,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
@@ -23,16 +25,20 @@ from growth_stored import consumers, stored, streams, subjects
 from growth_work import Cost
 from load_generator import Failure
 
+START_TIMEOUT = 180.0  # seconds: the largest sizes leave the disk and the page cache behind that they were stored with
+UNSYNCED = "2m"  # nats-server's default: an acknowledged message is in the page cache
 GOAL = 1.2  # times the CPU a message at the smallest size
 
 
 class Growth(NamedTuple):
-    """A row: what there is more and more of, in which `sizes`, in how many messages it is measured, and how."""
+    """A row: what there is more and more of, in which `sizes`, in how many messages it is measured, and how.
+    `sync_interval`: of both servers; "" for each one's own default."""
 
     title: str
     sizes: tuple[int, ...]
     messages: int
     measure: Callable[[Contestant, int, int], Cost]
+    sync_interval: str = ""
 
 
 GROWTHS = {
@@ -45,13 +51,25 @@ GROWTHS = {
     "subjects": Growth("subjects in a stream", (1000, 100_000, 1_000_000), 50_000, subjects),
     "stored": Growth("messages in a stream: gets", (10_000, 1_000_000, 10_000_000), 20_000, stored),
     "streams": Growth("streams", (100, 1000, 5000), 20_000, streams),
+    "streams-unsynced": Growth("streams, neither synced", (100, 1000, 5000), 20_000, streams, UNSYNCED),
+    "streams-synced": Growth("streams, both synced", (100,), 2_000, streams, "always"),
     "consumers": Growth("consumers", (100, 10_000, 50_000), 20_000, consumers),
 }
 
 
-def run(growth: Growth, start: Callable[[str], Contestant], size: int, messages: int) -> Cost:
-    with tempfile.TemporaryDirectory() as directory, start(directory) as server:
-        return growth.measure(server, size, messages)
+def flags_of(growth: Growth, directory: str) -> list[str]:
+    """The flags of a server with streams in `directory`."""
+    if not growth.sync_interval:
+        return ["-js", "-sd", directory]
+    file = Path(directory, "server.conf")
+    file.write_text(f'jetstream {{ store_dir: "{directory}/store", sync_interval: "{growth.sync_interval}" }}\n')
+    return ["-c", str(file)]
+
+
+def run(growth: Growth, start: Callable[..., Contestant], size: int, messages: int) -> Cost:
+    with tempfile.TemporaryDirectory() as directory:
+        with start(*flags_of(growth, directory), start_timeout=START_TIMEOUT) as server:
+            return growth.measure(server, size, messages)
 
 
 def show(growth: Growth, sizes: Sequence[int], found: dict[str, list[Cost]]) -> list[str]:
@@ -79,10 +97,7 @@ def main() -> int:
     arguments = parser.parse_args()
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
     print(f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}\n", flush=True)
-    starts: dict[str, Callable[[str], Contestant]] = {
-        "headwater": lambda directory: start_headwater("-js", "-sd", directory),
-        "nats-server": lambda directory: start_nats_server("-js", "-sd", directory),
-    }
+    starts: dict[str, Callable[..., Contestant]] = {"headwater": start_headwater, "nats-server": start_nats_server}
     if arguments.ours:
         del starts["nats-server"]
     over = []

@@ -73,7 +73,13 @@ def resident_bytes(pid: int) -> int:
 class Contestant:
     """A running server: `.name`, `.port`, `.pid`. Leaving the context ends the process."""
 
-    def __init__(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        environment: Mapping[str, str] | None = None,
+        start_timeout: float = START_TIMEOUT,
+    ) -> None:
         self.name = name
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
@@ -81,7 +87,7 @@ class Contestant:
         assert self._process.stderr is not None
         log = _LogReader(self._process.stderr)
         log.start()
-        log.settled.wait(START_TIMEOUT)
+        log.settled.wait(start_timeout)
         if log.port is None:
             self._process.kill()
             raise SystemExit(f"{name} did not start:\n{log.text.decode(errors='replace')}")
@@ -153,17 +159,21 @@ def nats_server_command() -> list[str]:
     return [str(binary)]
 
 
-def start_nats_server(*args: str, name: str = "nats-server") -> Contestant:
+def start_nats_server(*args: str, name: str = "nats-server", start_timeout: float = START_TIMEOUT) -> Contestant:
     """Start the real server, on any free port."""
-    return Contestant(name, [*nats_server_command(), "-a", "127.0.0.1", "-p", "-1", *args])
+    command = [*nats_server_command(), "-a", "127.0.0.1", "-p", "-1", *args]
+    return Contestant(name, command, start_timeout=start_timeout)
 
 
-def start_headwater(*args: str, name: str = "headwater", interpreted: bool = False) -> Contestant:
+def start_headwater(
+    *args: str, name: str = "headwater", interpreted: bool = False, start_timeout: float = START_TIMEOUT
+) -> Contestant:
     """Start our broker, as this interpreter imports it; `interpreted`: from the sources even if a compiled copy exists."""
     command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *args]
     if not interpreted:
-        return Contestant(name, command)
-    return Contestant(name, command, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")})
+        return Contestant(name, command, start_timeout=start_timeout)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    return Contestant(name, command, environment, start_timeout)
 
 
 def compile_module(directory: Path, *names: str, timeout: float = 300.0) -> str:

@@ -14,6 +14,10 @@ gets the message. If this broker has leaf nodes too, `exchange.junction` decides
 
 One v2 frame carries the plain copy and the chosen groups; in v1 the plain copy and each chosen group member need a frame
 each, and the protocol has no headers: they are dropped and counted.
+
+`leaf/forwarding.py` looks alike and is not a second face of this: here the frames of a subject are settled once for all its
+messages (`Plan.settled`), with the dialects, limits and origins of routes; there permissions, source and weight are judged
+for each message and neighbour. One loop for both would call a method for each peer of each message.
 """
 
 import cython

@@ -8,6 +8,10 @@ spokes only. For a queue group
     else one neighbour      chosen by the number of members behind each; the group's name in the frame marks the choice
 
 A neighbour gets one frame for all its interest in a message. The plan for a Match is stored in it (`LeafPlan`).
+
+`cluster/forwarding.py` looks alike; what both have in common is in `exchange/peer_frames.py` and `exchange/router.py`
+(`PeerForwarding`). Its choices are made once for a subject, those here for each message and neighbour (`LeafTarget.takes`),
+so one loop for both would call a method for each peer of each message.
 """
 
 import cython
