@@ -171,3 +171,20 @@ def test_a_purge_of_a_subject_moves_only_the_consumers_that_get_it(tmp_path: Pat
             }
 
     asyncio.run(main())
+
+
+def test_what_a_purge_takes_of_the_last_of_each_subject_is_not_pending(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            for subject in ("S.a", "S.b", "S.c"):
+                await desk.publish(subject)
+            last = {"deliver_policy": "last_per_subject", "ack_policy": "explicit"}
+            await desk.consume("S", "all", **last, filter_subject="S.>")
+            await desk.consume("S", "some", **last, filter_subjects=["S.a", "S.c"])
+            await desk.publish("S.b")
+            assert (await desk.api("STREAM.PURGE.S", {"filter": "S.a"}))["purged"] == 1
+            pending = [(await desk.api(f"CONSUMER.INFO.S.{name}"))["num_pending"] for name in ("all", "some")]
+            assert pending == [3, 1]
+
+    asyncio.run(main())

@@ -291,14 +291,13 @@ class DeliveringConsumer(ABC):
         """Many messages have left the stream; with `reach` the pending count excludes them already."""
         self._ahead.forget()
         state, log = self.state, self._stream.log
-        waited = len(state.unacked)
+        waited, selected = len(state.unacked), len(state.selected)
         state.purged(max(self._stream.first_sequence, 1) if reach is None else reach.start(self.filter))
         for sequence in [sequence for sequence in state.unacked if log.is_absent(offset_of(sequence))]:
             state.removed(sequence)
         if len(state.unacked) < waited:
             self._note_settled()
-        selected = len(state.selected)
-        if selected:
+        if state.selected:
             state.selected = deque(sequence for sequence in state.selected if not log.is_absent(offset_of(sequence)))
         if reach is not None:
             state.num_pending = max(0, state.num_pending - selected + len(state.selected))
