@@ -17,6 +17,7 @@ from support.stream_filling import delete_stream, fill, numbered, purge
 
 from headwater.client.spans import Spans
 from headwater.errors import ConfigError, DataLossError
+from headwater.spark import tail
 from headwater.spark.options import parse_options
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
@@ -197,6 +198,19 @@ def test_new_messages_are_seen_by_a_reader_that_had_read_everything(server: Serv
     later = reader.latestOffset(end, ReadAllAvailable())
     assert next_of(later, "GROWS") == 11
     assert sequences(reader, reader.partitions(end, later)) == list(range(6, 11))
+    reader.stop()
+
+
+def test_a_batch_takes_what_came_while_the_one_before_it_ran(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "FRESH_SECONDS", 0.0)
+    fill(server.url, "MEANWHILE", ["meanwhile"], [("meanwhile", None, b"")] * 6)
+    reader = stream_reader(server, "MEANWHILE", startingOffsets="earliest")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(4))
+    assert len(reader.partitions(start, end)) == 1
+    fill(server.url, "MEANWHILE", ["meanwhile"], [("meanwhile", None, b"")] * 5)
+    later = reader.latestOffset(end, ReadAllAvailable())
+    assert (next_of(end, "MEANWHILE"), next_of(later, "MEANWHILE")) == (5, 12)
     reader.stop()
 
 

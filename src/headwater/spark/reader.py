@@ -104,7 +104,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         given = from_json(start, self._options.streams)
-        if not any(tail.knows_beyond(begin) for tail, begin in zip(self._tails, given, strict=True)):
+        if any(tail.knows_beyond(begin) for tail, begin in zip(self._tails, given, strict=True)):
+            for tail in self._tails:
+                tail.refresh()
+        else:
             self._look(given)
         begins = [tail.accepted(begin) for tail, begin in zip(self._tails, given, strict=True)]
         backlogs = [tail.backlog(begin) for tail, begin in zip(self._tails, begins, strict=True)]
