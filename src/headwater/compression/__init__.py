@@ -1,1 +1,1 @@
-"""S2 and Snappy blocks: compressed by a library if it is installed, decompressed with or without it. No I/O."""
+"""S2 and Snappy blocks: compressed by a library if it is installed, decompressed with or without it; CRC32C. No I/O."""

@@ -39,10 +39,10 @@ from google_crc32c import value as crc32c
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
-    from cython.cimports.headwater.streams.checksum import _SHORT, extend_crc, extend_short
+    from cython.cimports.headwater.compression.checksum import _SHORT, extend_crc, extend_short
 else:
-    from headwater.streams.checksum import SHORT as _SHORT
-    from headwater.streams.checksum import extend_crc, extend_short
+    from headwater.compression.checksum import SHORT as _SHORT
+    from headwater.compression.checksum import extend_crc, extend_short
 
 from headwater.errors import CorruptLog, StorageError
 

@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
+from headwater.compression.checksum import extend_crc
 from headwater.compression.s2_block import decode_block
 from headwater.errors import RemoteProtocolError
 from headwater.streams import iggy_batch
-from headwater.streams.checksum import extend_crc
 from headwater.streams.iggy_batch import BATCH_HEADER, FRAME, FRAME_SIZE, BatchFields
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,

@@ -4,7 +4,7 @@ from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.streams.checksum import SHORT, extend_crc
+from headwater.compression.checksum import SHORT, extend_crc
 
 PIECE = st.binary(max_size=40) | st.integers(SHORT - 2, SHORT + 2).map(lambda size: bytes(range(256)) * 3 + bytes(size))
 
