@@ -333,6 +333,15 @@ def test_a_client_that_fills_its_reads_with_large_messages_is_read_more_at_once(
     assert link.reads_large is large, "a read that was not full says nothing"
 
 
+def test_a_link_is_shown_the_size_of_a_large_publish_as_soon_as_that_is_known() -> None:
+    session, link = Desk().connect()
+    op = b"PUB a %d\r\n%b\r\n" % (2 * START_SIZE, bytes(2 * START_SIZE))
+    assert session.receive(bytearray(op[:START_SIZE]), START_SIZE) == 0
+    assert link.op_size == len(op)
+    assert session.receive(bytearray(op), len(op)) == len(op)
+    assert link.op_size == 0
+
+
 def test_each_of_many_messages_to_a_reserved_subject_is_refused() -> None:
     refusal = b"-ERR 'Permissions Violation for Publish to \"_GR_.x\"'\r\n"
     assert Desk().ask(b"SUB > 1\r\n" + 3 * b"PUB _GR_.x 2\r\nhi\r\n") == 3 * refusal

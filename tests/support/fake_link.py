@@ -20,6 +20,7 @@ class FakeLink:
         self.reading = True
         self.read_again = 0
         self.reads_large = False
+        self.op_size = 0
         self.layer = None
         self.closing = False
         self._draining: asyncio.Future[None] | None = None
@@ -28,8 +29,8 @@ class FakeLink:
     def pending(self) -> int:
         return self.output.size + self.waiting
 
-    def read_large(self, large: bool) -> None:
-        self.reads_large = large
+    def read_large(self, large: bool, op_size: int) -> None:
+        self.reads_large, self.op_size = large, op_size
 
     def flush(self) -> None:
         if not self.closed:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headwater
-from headwater.wire.receive import FREE_MINIMUM, LARGEST_READ, SHARED_SIZE, START_SIZE, ReceiveBuffer
+from headwater.wire.receive import FREE_MINIMUM, LARGE_SIZE, LARGEST_READ, SHARED_SIZE, START_SIZE, ReceiveBuffer
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9000), st.integers(0, 9000)), max_size=20))
@@ -105,21 +105,59 @@ def test_an_idle_shared_buffer_has_no_array_of_its_own() -> None:
         assert buffer.data is shared
 
 
-def test_reads_into_a_shared_array_take_all_of_it_only_when_asked_to() -> None:
+def test_reads_into_a_shared_array_take_more_of_it_only_when_asked_to() -> None:
     shared = bytearray(SHARED_SIZE)
     one, other = ReceiveBuffer(shared=shared), ReceiveBuffer(shared=shared)
-    one.read_large(True)
-    assert (len(one.writable()), len(other.writable())) == (SHARED_SIZE, START_SIZE)
-    one.read_large(False)
+    one.read_large(True, 0)
+    assert (len(one.writable()), len(other.writable())) == (LARGE_SIZE, START_SIZE)
+    one.read_large(False, 0)
     assert len(one.writable()) == START_SIZE
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, SHARED_SIZE), st.integers(0, 3000)), max_size=6))
-def test_what_is_left_of_a_read_stays_in_front_however_large_reads_are(steps: list[tuple[bool, int, int]]) -> None:
+def test_reads_end_with_large_ops_of_one_size() -> None:
+    shared, op = bytearray(SHARED_SIZE), 2 * START_SIZE + 100
+    buffer = ReceiveBuffer(shared=shared)
+    buffer.writable()
+    buffer.received(START_SIZE)
+    buffer.read_large(False, op)
+    buffer.consume(0)
+    for _ in range(3):
+        assert len(buffer.writable()) == 2 * op - buffer.filled
+        buffer.received(2 * op - buffer.filled)
+        buffer.read_large(True, 0)
+        buffer.consume(2 * op)
+        assert buffer.data is shared, "nothing is left, and nothing is kept"
+    buffer.read_large(False, 0)
+    assert len(buffer.writable()) == START_SIZE
+
+
+def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there() -> None:
+    shared, op = bytearray(SHARED_SIZE), 3 * SHARED_SIZE
+    buffer = ReceiveBuffer(shared=shared)
+    buffer.writable()
+    buffer.received(START_SIZE)
+    buffer.read_large(False, op)
+    buffer.consume(0)
+    assert len(buffer.writable()) == op - START_SIZE
+    buffer.received(op - START_SIZE)
+    buffer.read_large(True, 0)
+    buffer.consume(op)
+    assert buffer.data is shared
+    assert len(buffer.writable()) == LARGE_SIZE
+
+
+STEP = st.tuples(
+    st.booleans(), st.sampled_from([0, START_SIZE + 1, 2 * START_SIZE, SHARED_SIZE, SHARED_SIZE + 1]),
+    st.integers(0, SHARED_SIZE), st.integers(0, 3000),
+)  # fmt: skip
+
+
+@given(st.lists(STEP, max_size=6))
+def test_what_is_left_of_a_read_stays_in_front_however_large_reads_are(steps: list[tuple[bool, int, int, int]]) -> None:
     shared = bytearray(SHARED_SIZE)
     buffer, expected, number = ReceiveBuffer(shared=shared), b"", 0
-    for large, most, left in steps:
-        buffer.read_large(large)
+    for large, op, most, left in steps:
+        buffer.read_large(large, op)
         space = buffer.writable()
         assert len(space) >= FREE_MINIMUM
         count = min(most, len(space))

@@ -150,7 +150,8 @@ class Session(ClientOpHandler):
         if router.flusher.congested:
             self.sessions.hold_back(self, router.flusher.congested)
         if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
-            self.link.read_large(used > LARGE_MESSAGE * (self.traffic.messages - before))
+            large = used > LARGE_MESSAGE * (self.traffic.messages - before)
+            self.link.read_large(large, self.parser.incomplete)
         return used
 
     def lost(self, error: Exception | None) -> None:

@@ -100,9 +100,9 @@ class Endpoint:
         self.hand_over()
         return True
 
-    def read_large(self, large: bool) -> None:
+    def read_large(self, large: bool, op_size: int) -> None:
         """See `ReceiveBuffer.read_large`."""
-        self._input.read_large(large)
+        self._input.read_large(large, op_size)
 
     def leave(self, size: int) -> bool:
         """Whether the owner may keep the array that it parses, for an op of `size` bytes (`ReceiveBuffer.leave`)."""

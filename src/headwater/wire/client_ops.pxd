@@ -37,6 +37,7 @@ cdef class ClientOpParser:
     cdef public MessageView message
     cdef public Py_ssize_t stride
     cdef public Py_ssize_t count
+    cdef public Py_ssize_t incomplete
     cdef Py_ssize_t _position
     cdef Py_ssize_t _filled
     cdef PublishLine _line

@@ -145,6 +145,7 @@ class ClientOpParser:
         self.message = MessageView()  # the op that is passed to the handler
         self.stride = 0
         self.count = 0
+        self.incomplete = 0  # the size of the publish that is left incomplete; 0 while that is not known
         self._line = PublishLine()
         self._position = 0
         self._filled = 0
@@ -158,6 +159,7 @@ class ClientOpParser:
         used: cython.Py_ssize_t
         self._position = start
         self._filled = filled
+        self.incomplete = 0
         while self._position < filled and not self.stopped:
             if not self.awaiting_connect:
                 self.message.buffer = buffer  # a rewritten op has set it to its own buffer
@@ -344,6 +346,7 @@ class ClientOpParser:
             return self._violation(UNKNOWN_OPERATION)
         if filled < end + 2:
             self.handler.on_early_publish(slice_bytes(buffer, s1, e1))
+            self.incomplete = end + 2 - start
             return -1
         # With one space between arguments and CRLF after the last, the tail can be copied unchanged.
         exact: cython.bint = (

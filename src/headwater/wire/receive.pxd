@@ -9,6 +9,7 @@ cdef class ReceiveBuffer:
     cdef bytearray _free
     cdef bytearray _target
     cdef object _view
+    cdef Py_ssize_t _steps
     cdef bint _left
     cdef list _lent
 

@@ -24,7 +24,8 @@ else:
     from headwater.wire.memory import drop_front, unset_array
 
 START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB, 256 KiB leaves L2
-SHARED_SIZE: int = 2 * START_SIZE  # `read_large`: with messages of 1 KiB 10 to 25 % less CPU than reads of 64 KiB
+LARGE_SIZE: int = 2 * START_SIZE  # `read_large`: with messages of 1 KiB 10 to 25 % less CPU than reads of 64 KiB
+SHARED_SIZE: int = 5 * START_SIZE  # room for two ops with 128 KiB of payload, the chunks of object stores
 KEPT: int = 1 << 23  # bytes; a link that announces ops up to this size keeps an array for them
 LARGEST_READ: int = 1 << 20  # bytes; others are served between the reads of a client that sends 64 MiB
 FREE_MINIMUM: int = 1 << 12  # bytes; a smaller read would not be worth its system call
@@ -44,6 +45,7 @@ class ReceiveBuffer:
         self.data = self._free
         self.filled = 0
         self.expected = 0
+        self._steps = 0  # the size of ops that reads are to end with; 0: they end anywhere
         self._left = False
         self._lent: list[bytearray] = []
 
@@ -77,15 +79,32 @@ class ReceiveBuffer:
                 return found
         return unset_array(size)
 
-    def read_large(self, large: bool) -> None:
-        """Whether reads may take all of the shared array, or START_SIZE as usual. Large ones are for large messages: of
-        small ones they hold so many that other connections wait too long for their turn."""
+    def read_large(self, large: bool, op_size: int) -> None:
+        """Whether reads may take LARGE_SIZE, or START_SIZE as usual. Large ones are for large messages: of small ones they
+        hold so many that other connections wait too long for their turn.
+
+        `op_size`: of the incomplete op that is left, 0 without one. If it is above START_SIZE and fits the shared array,
+        reads end where this op ends, and the next ones where ops of the same size do. So nothing is left to be moved:
+        with chunks of 128 KiB that were two more copies of each."""
+        if op_size > START_SIZE:
+            fits: cython.bint = self._view is not None and op_size <= len(self._free)
+            self._steps = op_size if fits else 0
+            self.expected = 0 if fits else op_size
+        else:
+            self._steps = self._steps if large else 0
+            self.expected = 0
         if self._view is not None and large != (len(self._view) > START_SIZE):
-            self._view = memoryview(self._free) if large else memoryview(self._free)[:START_SIZE]
+            self._view = memoryview(self._free)[: LARGE_SIZE if large else START_SIZE]
 
     def writable(self, hint: cython.Py_ssize_t = -1) -> memoryview:
         """Space to receive into: at least `FREE_MINIMUM` bytes, or `hint` if that is larger."""
         wanted: cython.Py_ssize_t = max(hint, FREE_MINIMUM, self.expected - self.filled)
+        if self._steps > 0 and self.filled + wanted <= len(self._free):
+            self._target = self._free
+            if self.filled > 0:
+                self._target[: self.filled] = memoryview(self.data)[: self.filled]
+            whole: cython.Py_ssize_t = len(self._free) // self._steps * self._steps
+            return memoryview(self._free)[self.filled : max(whole, self.filled + wanted)]
         if self._view is not None and 2 * self.filled + wanted <= len(self._view):
             if self.filled == 0:
                 self._target = self._free
@@ -94,8 +113,10 @@ class ReceiveBuffer:
                 self._target = self._free
                 self._target[: self.filled] = memoryview(self.data)[: self.filled]
                 return self._view[self.filled :]
-        if len(self.data) - self.filled < wanted or (self._view is not None and self.data is self._free):
-            grown = self.room(max(2 * len(self.data), self.filled + wanted))
+        shared: cython.bint = self._view is not None and self.data is self._free
+        if shared or len(self.data) - self.filled < wanted:
+            had: cython.Py_ssize_t = LARGE_SIZE if shared else len(self.data)
+            grown = self.room(max(2 * had, self.filled + wanted))
             grown[: self.filled] = memoryview(self.data)[: self.filled]
             self.data = grown
         self._target = self.data
