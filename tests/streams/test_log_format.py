@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from google_crc32c import extend
 from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +48,25 @@ def test_records_come_back_from_a_batch_as_they_went_in(records: list[Record], b
     f.read_records(body, base_offset, base_offset, 1 << 30, 1 << 40, found)
     assert [(r.subject, r.header_block, r.payload, r.timestamp_ns) for r in found] == records
     assert [r.offset for r in found] == list(range(base_offset, base_offset + len(records)))
+
+
+@given(st.integers(0, 1 << 62), st.lists(st.integers(f.APART, 3 * f.APART), min_size=1, max_size=4), st.data())
+def test_large_records_are_written_in_pieces_and_are_the_same_as_joined(
+    base_offset: int, sizes: list[int], data: st.DataObject
+) -> None:
+    blocks = [data.draw(st.binary(max_size=9)) for _ in sizes]
+    records = [(b"s%d" % at, blocks[at], bytes([at]) * size, at) for at, size in enumerate(sizes)]
+    header, head, pieces = build(records, base_offset).encode_apart(IDENTITY)
+    assert [piece for piece in pieces if len(piece) >= f.APART] == [payload for _, _, payload, _ in records]
+    body = b"".join(pieces)
+    assert build(records, base_offset).encode(IDENTITY) == (header, head, body)
+    assert f.body_is_intact(header, body)
+    at = 0
+    for number, (subject, block, payload, _) in enumerate(records):
+        end = at + f.RECORD_HEAD_SIZE + len(subject) + len(block) + len(payload)
+        seed = f.record_seed(IDENTITY, (base_offset + number) >> 32)
+        assert body[at : at + 4] == f.HEADER_CRC.pack(extend(seed, body[at + 4 : end]))
+        at = end
 
 
 @given(RECORDS, st.data())

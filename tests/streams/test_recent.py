@@ -2,16 +2,27 @@
 
 import pytest
 
-from headwater.streams.log_format import BatchBuilder, BatchHeader
+from headwater.streams.log_format import APART, BatchBuilder, BatchHeader
 from headwater.streams.recent import MARK_EVERY, OBJECT_COST, RecentBatches
 
 
-def batch(base: int, records: int = 1, size: int = 100) -> tuple[BatchHeader, bytes]:
+def batch(base: int, records: int = 1, size: int = 100) -> tuple[BatchHeader, list[bytes]]:
     builder = BatchBuilder(base)
     for _ in range(records):
         builder.append(b"", b"", bytes(size), 0)
-    header, _, body = builder.encode(b"identity")
+    header, _, body = builder.encode_apart(b"identity")
     return header, body
+
+
+def test_a_large_batch_is_found_whole_though_it_was_added_in_pieces() -> None:
+    recent = RecentBatches(1 << 20)
+    header, pieces = batch(7, 3, APART)
+    body = b"".join(pieces)
+    assert len(pieces) > 1
+    recent.add(header, pieces)
+    found = recent.record(8)
+    assert found is not None and found.payload == bytes(APART)
+    assert recent.since(7, 1) == [(header, body)]
 
 
 def test_it_holds_the_newest_batches_up_to_its_limit() -> None:

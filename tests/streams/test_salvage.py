@@ -119,7 +119,7 @@ def test_a_batch_of_version_1_is_spoiled_as_a_whole() -> None:
 def iggy(base: int, count: int) -> bytes:
     parts = [Part(bytes([n]) * 16, b"payload %d" % n, b"", 1000 + n) for n in range(count)]
     stored = build_stored(parts, list(range(base, base + count)), 3, 5000)
-    _, head, body = ReadyBatch(base, count, stored, 5_000_000).encode(IDENTITY)
+    _, head, (body,) = ReadyBatch(base, count, stored, 5_000_000).encode_apart(IDENTITY)
     return head + body
 
 

@@ -34,8 +34,8 @@ class ReadyBatch:
     def end_offset(self) -> int:
         return self.base_offset + self.record_count
 
-    def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
-        """The batch as (header, header bytes, body bytes)."""
+    def encode_apart(self, identity: bytes) -> tuple[BatchHeader, bytes, list[bytes]]:
+        """The batch as (header, header bytes, pieces of the body)."""
         body = self._body
         header = BatchHeader(  # by position, as in `BatchBuilder.encode`
             DIALECT_IGGY,
@@ -48,7 +48,7 @@ class ReadyBatch:
             self.last_timestamp_ns,
             crc32c(body),
         )
-        return header, encode_batch_header(header, identity), body
+        return header, encode_batch_header(header, identity), [body]
 
 
 def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:

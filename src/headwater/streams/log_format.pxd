@@ -6,6 +6,7 @@ cdef Py_ssize_t _RECORD_TAG_AT
 cdef Py_ssize_t _RECORD_SIZES_AT
 cdef Py_ssize_t _MAX_SUBJECT
 cdef Py_ssize_t _MAX_BODY
+cdef Py_ssize_t _APART
 
 cdef long long _LOW_HALF
 cdef int _TOMBSTONES
@@ -47,6 +48,8 @@ cdef class BatchBuilder:
     cpdef Py_ssize_t append(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1
     cdef bytes _sealed_body(self, bytes identity)
     cpdef tuple encode(self, bytes identity)
+    cpdef tuple encode_apart(self, bytes identity)
+    cdef list _sealed_pieces(self, bytes identity)
 
 @cython.final
 cdef class RecordCursor:
@@ -68,6 +71,7 @@ cdef class RecordCursor:
     cpdef bytes payload(self)
     cpdef StoredRecord record(self)
 
+cdef unsigned int _crc_of(unsigned int crc, list[bytes] pieces) except? 0
 cdef Py_ssize_t _put(bytes buffer, Py_ssize_t at, bytes piece) noexcept
 cdef Py_ssize_t _put_number(bytes buffer, Py_ssize_t at, Py_ssize_t size, long long number) noexcept
 cdef bytes _record_head(

@@ -83,6 +83,10 @@ MAX_SUBJECT: int = (1 << 16) - 1  # subject size is a u16; NATS control lines en
 MAX_BODY: int = (1 << 32) - 1  # body size is a u32
 _MAX_SUBJECT: cython.Py_ssize_t = MAX_SUBJECT
 _MAX_BODY: cython.Py_ssize_t = MAX_BODY
+APART: int = (
+    1 << 14
+)  # bytes of a record, on average: from here on to join a batch costs more than to write it in pieces
+_APART: cython.Py_ssize_t = APART
 MAX_OFFSET: int = (1 << 63) - 1  # so that offsets fit a signed 64-bit column everywhere
 
 
@@ -203,11 +207,18 @@ class StoredRecord:
         )
 
 
+def _crc_of(crc: cython.uint, pieces: list[bytes]) -> cython.uint:
+    """The CRC32C of what came before, extended by these pieces."""
+    for piece in pieces:
+        crc = extend_crc(crc, piece)
+    return crc
+
+
 class BatchBuilder:
     """Builds one batch of the NATS dialect from records.
 
-    Keeps references to the caller's bytes and copies each byte once, when `encode` joins them. `size` is the size of
-    the body so far, `end_offset` the offset of the next record.
+    Keeps references to the caller's bytes, and copies each byte once, to join those of small records. `size` is the size
+    of the body so far, `end_offset` the offset of the next record.
     """
 
     base_offset: int
@@ -292,36 +303,44 @@ class BatchBuilder:
                 if offset & _LOW_HALF == 0:
                     seed = record_seed(identity, offset >> 32)
             return body
-        return self._sealed_pieces(identity)
+        return b"".join(self._sealed_pieces(identity))
 
-    def _sealed_pieces(self, identity: bytes) -> bytes:
-        """As `_sealed_body`, interpreted."""
+    def _sealed_pieces(self, identity: bytes) -> list[bytes]:
+        """As `_sealed_body`, not joined: interpreted, and for large records."""
         tag, offset, at = record_tag(identity), self.base_offset, 0
         sealed: list[bytes] = []
         while at < len(self._pieces):
             _, timestamp, low, subject_size, _, block_size, payload_size = RECORD_HEAD.unpack(self._pieces[at])
             head = RECORD_HEAD.pack(0, timestamp, low, subject_size, tag, block_size, payload_size)[RECORD_CRC_SIZE:]
             following = at + 2 + (block_size > 0) + (payload_size > 0)
-            record = b"".join((head, *self._pieces[at + 1 : following]))
-            sealed += (HEADER_CRC.pack(extend_crc(record_seed(identity, offset >> 32), record)), record)
+            parts = [head, *self._pieces[at + 1 : following]]
+            sealed += (HEADER_CRC.pack(_crc_of(record_seed(identity, offset >> 32), parts)), *parts)
             at, offset = following, offset + 1
-        return b"".join(sealed)
+        return sealed
 
     def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
         """The batch as (header, header bytes, body bytes); the two pieces are written one after the other."""
-        body = self._sealed_body(identity)
+        header, head, pieces = self.encode_apart(identity)
+        return header, head, b"".join(pieces)
+
+    def encode_apart(self, identity: bytes) -> tuple[BatchHeader, bytes, list[bytes]]:
+        """As `encode`, with the body in pieces where its records are large."""
+        if self.size >= _APART * self.record_count:
+            pieces = self._sealed_pieces(identity)
+        else:
+            pieces = [self._sealed_body(identity)]
         header = BatchHeader(  # by position: by name it takes twice as long, once for every publish that is alone
             DIALECT_NATS,
             0,
             self.record_count,
             self.record_count,
-            len(body),
+            self.size,
             self.base_offset,
             self.first_timestamp_ns,
             self.last_timestamp_ns,
-            crc32c(body),
+            _crc_of(0, pieces),
         )
-        return header, encode_batch_header(header, identity), body
+        return header, encode_batch_header(header, identity), pieces
 
 
 class RecordCursor:

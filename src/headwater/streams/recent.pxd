@@ -9,6 +9,7 @@ cdef class RecentBatches:
     cdef dict _marks
     cdef readonly Py_ssize_t size
 
-    cpdef add(self, BatchHeader header, bytes body)
+    cpdef add(self, BatchHeader header, list[bytes] body)
     cpdef StoredRecord record(self, long long offset)
+    cdef bytes _body(self, Py_ssize_t place)
     cdef tuple _mark(self, BatchHeader header, bytes body)

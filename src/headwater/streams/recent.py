@@ -30,12 +30,12 @@ class RecentBatches:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bases: list[int] = []
-        self._batches: list[tuple[BatchHeader, bytes]] = []
+        self._batches: list[tuple[BatchHeader, list[bytes]]] = []  # bodies in pieces, until one is read
         self._marks: dict[int, tuple[list[int], list[int]]] = {}  # base offset: offsets, and where their records begin
         self.size = 0
 
-    def add(self, header: BatchHeader, body: bytes) -> None:
-        """A batch was published behind all others."""
+    def add(self, header: BatchHeader, body: list[bytes]) -> None:
+        """A batch was published behind all others. The list is this object's from now on."""
         if self._limit == 0:
             return
         self._bases.append(header.base_offset)
@@ -54,7 +54,7 @@ class RecentBatches:
             first += 1
         found = []
         for at in range(first, len(self._batches)):
-            found.append(self._batches[at])
+            found.append((self._batches[at][0], self._body(at)))
             max_bytes -= self._batches[at][0].body_size
             if max_bytes <= 0:
                 break
@@ -66,7 +66,7 @@ class RecentBatches:
         if place < 0:
             return None
         header: BatchHeader = self._batches[place][0]
-        body: bytes = self._batches[place][1]
+        body: bytes = self._body(place)
         if header.dialect == DIALECT_IGGY:
             return None
         start: cython.Py_ssize_t = 0
@@ -78,6 +78,12 @@ class RecentBatches:
             if cursor.offset >= offset:
                 return cursor.record() if cursor.offset == offset else None
         return None
+
+    def _body(self, place: cython.Py_ssize_t) -> bytes:
+        pieces: list[bytes] = self._batches[place][1]
+        if len(pieces) > 1:
+            pieces[:] = [b"".join(pieces)]
+        return pieces[0]
 
     def _mark(self, header: BatchHeader, body: bytes) -> tuple[list[int], list[int]]:
         offsets: list[int] = []

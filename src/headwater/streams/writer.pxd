@@ -9,7 +9,7 @@ cdef class PlacedBatch:
     cdef readonly object segment
     cdef readonly long long position
     cdef readonly BatchHeader header
-    cdef readonly bytes body
+    cdef readonly list body
 
 @cython.final
 cdef class StagedBatch:

@@ -52,9 +52,9 @@ class PlacedBatch:
     segment: Segment
     position: int
     header: BatchHeader
-    body: bytes
+    body: list[bytes]  # one behind another
 
-    def __init__(self, segment: Segment, position: cython.longlong, header: BatchHeader, body: bytes) -> None:
+    def __init__(self, segment: Segment, position: cython.longlong, header: BatchHeader, body: list[bytes]) -> None:
         self.segment = segment
         self.position = position
         self.header = header
@@ -154,16 +154,19 @@ class LogWriter:
                 limit=self._next_offset,
             )
         identity: bytes = self._active.identity
-        encoded: list[tuple[BatchHeader, bytes, bytes]] = [builder.encode(identity) for builder in batch.builders]
+        header: BatchHeader
+        encoded: list[tuple[BatchHeader, bytes, list[bytes]]]
+        encoded = [builder.encode_apart(identity) for builder in batch.builders]
         if batch.deletions:
             at, now = batch.end_offset, batch.last_timestamp_ns
-            encoded += encode_tombstones(batch.deletions, at, now, identity)
+            tombstones = encode_tombstones(batch.deletions, at, now, identity)
+            encoded += [(header, head, [body]) for header, head, body in tombstones]
         pieces: list[bytes] = []
         size: cython.longlong = 0
-        for _, head, body in encoded:
+        for header, head, body in encoded:
             pieces.append(head)
-            pieces.append(body)
-            size += len(head) + len(body)
+            pieces += body
+            size += len(head) + header.body_size
         try:
             if HEAD_PAGE_SIZE < self._active.position and self._active.position > self.segment_bytes - size:
                 self._roll(batch.base_offset, batch.last_timestamp_ns)
@@ -175,7 +178,7 @@ class LogWriter:
         position: cython.longlong = self._active.position
         for header, head, body in encoded:
             batch.placed.append(PlacedBatch(self._active.segment, position, header, body))
-            position += len(head) + len(body)
+            position += len(head) + header.body_size
         self._active.position = position
 
     def sync(self) -> None:
@@ -340,14 +343,16 @@ class LogWriter:
         except OSError as error:
             raise self._lasting("undo a write for which there was no room", error) from error
 
+    def is_due(self, now_ns: cython.longlong) -> bool:
+        """Whether a batch of this time is synced with its write."""
+        policy = self._options.sync
+        in_time = policy == "interval" and 0 <= now_ns - self._synced_at_ns < self._options.sync_interval_ns
+        return policy != "never" and not in_time
+
     def _sync_as_chosen(self, batch: StagedBatch) -> cython.int:
-        policy, now_ns = self._options.sync, batch.last_timestamp_ns
-        if policy == "never":
-            return 0
-        if policy == "interval" and 0 <= now_ns - self._synced_at_ns < self._options.sync_interval_ns:
-            return 0
-        self._fdatasync()
-        self._synced_at_ns = now_ns
+        if self.is_due(batch.last_timestamp_ns):
+            self._fdatasync()
+            self._synced_at_ns = batch.last_timestamp_ns
         return 0
 
     def _commit(self, group: SyncGroup) -> None:
