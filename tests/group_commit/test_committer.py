@@ -110,13 +110,18 @@ def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monk
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(("sync", "in_loop"), [("always", False), ("never", True)])
-def test_a_large_batch_is_written_in_the_loop_where_nothing_is_synced(sync: SyncPolicy, in_loop: bool) -> None:
+@pytest.mark.parametrize(
+    ("sync", "time_ns", "in_loop"),
+    [("always", 1, False), ("never", 1, True), ("interval", 1, True), ("interval", 2 * 10**9, False)],
+)
+def test_a_large_batch_is_written_in_the_loop_where_it_is_not_synced(
+    sync: SyncPolicy, time_ns: int, in_loop: bool
+) -> None:
     async def main() -> None:
         bench = Bench(in_threads=True, sync=sync)
         log = SlowLog(bench.log)
         bench.committer = Committer(cast("Log", log), bench.writers, bench._on_durable, bench._on_failed)
-        bench.log.stage(b"s", b"", bytes(INLINE_BYTES + 1), 1)
+        bench.log.stage(b"s", b"", bytes(INLINE_BYTES + 1), time_ns)
         bench.committer.add(Item(b"", b"", b"s", 1, 8, b""), 8)
         await bench.committer.flush()
         assert log.in_loop == [in_loop] and bench.durable == [[1]]

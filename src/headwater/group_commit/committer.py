@@ -7,8 +7,8 @@
                      │
                      ▼ back in the loop: visible, then all acks of the batch, in the order of the publishes
 
-A small batch is written in the loop itself while the disk is quick (`pace.py`). A log with sync policy `never` has every
-batch written so: that is a copy into the page cache (1.1 MB in 0.3 ms).
+A small batch is written in the loop itself while the disk is quick (`pace.py`), and every batch that is not synced with
+its write: that is a copy into the page cache (1.1 MB in 0.3 ms).
 
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds however many threads there are.
 With one publish in flight a batch is one message; with 512, a batch is whatever arrives during one fdatasync. No batch
@@ -19,7 +19,6 @@ An item may come without a record (the answer to a duplicate whose original is n
 
 import asyncio
 import logging
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
@@ -89,11 +88,10 @@ class Committer:
         self._loop = asyncio.get_running_loop()
         self._soon: Callable[[Callable[[], None]], object] = getattr(self._loop, "after_reads", self._loop.call_soon)
         self._scheduled = False  # `_begin` will run; never true while a write is in progress
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._idle: asyncio.Event | None = None  # made by those who wait until nothing is staged or being written
         self._next = Group()
         self._current: Group | None = None  # the group being written
-        self._inline_bytes: cython.Py_ssize_t = sys.maxsize if log.options.sync == "never" else INLINE_BYTES
+        self._inline_bytes: cython.Py_ssize_t = INLINE_BYTES
         self._pace = Pace()
         self.full = False
         self.upkeep = LogUpkeep(log, writers, self._write_deletions, self._is_due, self._go_on)
@@ -134,7 +132,10 @@ class Committer:
     async def flush(self) -> None:
         """Wait until everything staged so far is durable, or has failed."""
         self.upkeep.stop_waiting()
-        await self._idle.wait()
+        if self._scheduled or self._current is not None:
+            if self._idle is None:
+                self._idle = asyncio.Event()
+            await self._idle.wait()
 
     async def barrier(self) -> None:
         """Wait until everything staged and deleted so far is durable. Raises StorageError if writing failed."""
@@ -175,7 +176,6 @@ class Committer:
 
     def _schedule(self) -> cython.int:
         self._scheduled = True
-        self._idle.clear()
         self._soon(self._begin)
         return 0
 
@@ -190,7 +190,7 @@ class Committer:
         if batch is None:
             self._finish(None, None)
             return
-        small = batch.size <= self._inline_bytes
+        small = batch.size <= self._inline_bytes or not self._log.staging.is_due(batch.last_timestamp_ns)
         if self._writers is None or (small and self._pace.is_quick()):
             self._write_here(batch, small)
             return
@@ -260,6 +260,7 @@ class Committer:
         self._current = None
         if self._next.items or self._next.barriers:
             self._schedule()
-        else:
+        elif self._idle is not None:
             self._idle.set()
+            self._idle = None
         return 0

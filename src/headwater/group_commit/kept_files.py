@@ -136,7 +136,8 @@ class KeptFile:
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
         with self._lock:
-            file = self._opened()
+            self.used = True
+            file = self._file or self._opened()  # without a call: twice for every publish that is alone
             self._unsynced = not self._never_synced
             file.pwrite(pieces, position)
 

@@ -66,7 +66,11 @@ class LogUpkeep:
     def start(self) -> bool:
         """Begin one piece of upkeep, if one is worth doing. It does not wait until no deletions are left: a stream at
         its limit and under load deletes with every batch."""
-        return (self._wanted and self._start_upkeep()) or self._start_compression() or self._start_checkpoint()
+        return (
+            (self._wanted and self._start_upkeep())
+            or (self._log.compression.compress is not None and self._start_compression())
+            or (self._log.checkpoint_due and self._start_checkpoint())
+        )
 
     def _on_delay(self) -> None:
         self._delayed = None
@@ -91,7 +95,7 @@ class LogUpkeep:
         return upkeep is not None and self._maintain(upkeep)
 
     def _start_checkpoint(self) -> bool:
-        if not self._log.checkpoint_due or self.document is None:
+        if self.document is None:
             return False
         try:
             upkeep = self._log.plan_checkpoint(self.document())

@@ -39,6 +39,10 @@ class Staging:
         """The bytes staged."""
         return sum([batch.size for batch in self._full]) + self._open.size
 
+    def is_due(self, now_ns: int) -> bool:
+        """Whether a batch of this time will be synced with its write. Call it while none is written."""
+        return self._writer.is_due(now_ns)
+
     def stage(
         self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
     ) -> cython.Py_ssize_t:
