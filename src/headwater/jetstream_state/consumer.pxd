@@ -16,5 +16,5 @@ cdef class Consumer:
     cdef public list events
     cdef object _redeliveries
     cdef set _due
-    cdef readonly list _deadlines
+    cdef readonly tuple _deadlines
     cdef readonly object _in_order
