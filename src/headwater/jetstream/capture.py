@@ -13,14 +13,14 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.group_commit.committer import Committer
     from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
-    from cython.cimports.headwater.jetstream_state.items import Item, unacknowledged
+    from cython.cimports.headwater.jetstream_state.items import Item, unacknowledged, unchecked
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
     from headwater.group_commit.committer import Committer
     from headwater.jetstream_state.fast_batch import FastBatch
-    from headwater.jetstream_state.items import Item, unacknowledged
+    from headwater.jetstream_state.items import Item, unacknowledged, unchecked
     from headwater.jetstream_state.publish_checks import lone_message_id
     from headwater.streams.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
@@ -88,7 +88,6 @@ class Capture:
         message_id: bytes = b""
         particulars: Particulars | None = None
         answer: Answer | None = None
-        ack: bytes = b""
         judged: Admitted | Duplicate | None = None
         as_it_is: cython.bint = self.unjudged > bool(header_block) and not committer.full and self.appending is None
         if as_it_is and header_block:
@@ -123,15 +122,16 @@ class Capture:
         except (JetStreamError, StorageError) as error:
             self._answers.refuse(reply, error, answer)
             return
+        item: Item = unchecked(reply, subject, offset + 1, size, message_id)  # as sequence_of, without the call
         if isinstance(judged, Admitted):
             self._rules.note_staged(subject, offset + 1, judged)
+            item.particulars, item.answer = particulars, answer
             if judged.tail:
-                ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
+                item.ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
         self.last_message_id = message_id
         if message_id:
             self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks_ns())
-        # offset + 1: sequence_of, without the call
-        committer.add(Item(reply, ack, subject, offset + 1, size, message_id, particulars, answer), size)
+        committer.add(item, size)
 
     def _append_fast(
         self, committer: Committer, subject: bytes, reply: bytes, header_block: bytes, payload: bytes

@@ -13,4 +13,5 @@ cdef class Item:
     cdef public object answer
 
 
+cpdef Item unchecked(bytes reply, bytes subject, long long sequence, Py_ssize_t size, bytes message_id)
 cpdef Item unacknowledged(bytes subject, long long sequence, Py_ssize_t size)
