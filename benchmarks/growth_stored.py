@@ -31,11 +31,11 @@ def make(control: socket.socket, requests: Iterable[tuple[str, object]]) -> None
         received = b""
         while received.count(b"MSG _INBOX.ask ") < len(batch) or not received.endswith(b"}\r\n"):
             chunk = control.recv(PIECE)
+            if not chunk:
+                raise Failure("closed instead of an answer")
             if b"PING\r\n" in chunk:
                 control.sendall(b"PONG\r\n")
                 chunk = chunk.replace(b"PING\r\n", b"")
-            if not chunk and not received:
-                raise Failure("closed instead of an answer")
             received += chunk
         if b'"error"' in received:
             raise Failure(f"a request was refused: {received[received.index(b'error') :][:200]!r}")
