@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts each connection after a number of bytes from the server: in order, or by a reset."""
+"""A TCP proxy that cuts each connection after a number of bytes from one side: in order, or by a reset."""
 
 import socket
 import struct
@@ -9,9 +9,11 @@ from typing import Self
 
 
 class CutProxy:
-    """Listens at `.url`; `cuts` counts the connections that it has cut."""
+    """Listens at `.url`; `cuts` counts the connections that it has cut. `allowance`: bytes from the server, or, with
+    `of_client`, from the client."""
 
-    def __init__(self, port: int, allowance: int, *, reset: bool = False) -> None:
+    def __init__(self, port: int, allowance: int, *, of_client: bool = False, reset: bool = False) -> None:
+        self._of_client = of_client
         self._reset = reset
         self._target = ("127.0.0.1", port)
         self._allowance = allowance
@@ -36,17 +38,21 @@ class CutProxy:
             except OSError:
                 return
             server = socket.create_connection(self._target)
-            threading.Thread(target=_pump, args=(client, server), daemon=True).start()
-            threading.Thread(target=self._pump_and_cut, args=(server, client), daemon=True).start()
+            ways = [(client, server), (server, client)]
+            counted = 0 if self._of_client else 1
+            threading.Thread(target=_pump, args=ways[1 - counted], daemon=True).start()
+            threading.Thread(target=self._pump_and_cut, args=(*ways[counted], client, server), daemon=True).start()
 
-    def _pump_and_cut(self, server: socket.socket, client: socket.socket) -> None:
+    def _pump_and_cut(
+        self, source: socket.socket, target: socket.socket, client: socket.socket, server: socket.socket
+    ) -> None:
         left = self._allowance
         with server, client, suppress(OSError):  # either side may close first
             while left > 0:
-                data = server.recv(min(left, 65536))
+                data = source.recv(min(left, 65536))
                 if not data:
                     return
-                client.sendall(data)
+                target.sendall(data)
                 left -= len(data)
             self.cuts += 1
             if self._reset:
