@@ -388,7 +388,9 @@ if __name__ == "__main__":
             os._exit(0)  # the released client sometimes aborts in its own clean-up
         case ["--server", sync, directory]:
             from headwater.cli.event_loop import loop_factory
+            from headwater.server.heap_limits import limit_heaps
 
+            limit_heaps()  # as `serve` does
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(run_server(sync, directory))
         case ["--raw", total, chunk]:
