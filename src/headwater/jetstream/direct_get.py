@@ -18,7 +18,6 @@ from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
 from headwater.jetstream_documents.api_errors import store_reason
-from headwater.jetstream_documents.direct_gets import read_direct_get
 from headwater.jetstream_documents.requests import DirectGetRequest
 from headwater.jetstream_ranges.direct_answer import DirectAnswer
 from headwater.jetstream_state.contents import SCAN_RECORDS
@@ -63,6 +62,8 @@ class DirectGet:
             if isinstance(reader, LogReader):  # not a view's, whose records are answered under another subject
                 if self._answers.send_last(reply, self._stream.name.encode(), reader, subjects, subject):
                     return None
+        from headwater.jetstream_documents.direct_gets import read_direct_get  # here: a start needs it not
+
         request = read_direct_get(payload, subject)
         if isinstance(request, bytes):
             self.status(reply, request)

@@ -12,13 +12,12 @@ With "discard new" and a limit, messages that have a sequence but are not durabl
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headwater.exchange.request_info import without_request_info
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.jetstream_sources.republish import Republisher
 from headwater.jetstream_state.atomic_batch import BatchSoFar
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition, sourced
@@ -41,6 +40,9 @@ from headwater.model.header_block import lookup
 from headwater.model.subject import matches
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
+
+if TYPE_CHECKING:
+    from headwater.jetstream_sources.republish import Republisher
 
 
 class Admitted(NamedTuple):
@@ -115,7 +117,7 @@ class PublishRules:
         self.config = config
         bounded = config.discard_new_per_subject or config.max_msgs > 0 or config.max_bytes > 0
         self._refuses_new = config.discard == "new" and bounded  # or there is nothing that "new" could refuse
-        self.republisher = Republisher.of(config)
+        self.republisher = _republisher(config)
         self.transform = transform_of(config.subject_transform) if config.subject_transform is not None else None
         unwritten = self.items()
         self._in_flight = sum(1 for item in unwritten if item.subject)
@@ -339,3 +341,11 @@ class PublishRules:
         reason = self._contents.refusal(subject, size, in_flight, in_flight_bytes, of_subject)
         if reason:
             raise api_error("store_failed", reason=reason)
+
+
+def _republisher(config: StreamConfig) -> "Republisher | None":
+    if config.republish is None:
+        return None
+    from headwater.jetstream_sources.republish import Republisher  # here: a start needs it not
+
+    return Republisher.of(config)

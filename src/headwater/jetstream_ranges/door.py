@@ -9,7 +9,7 @@ sent in one turn of the loop, about a millisecond for 2 MiB.
 """
 
 import logging
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -20,12 +20,14 @@ from headwater.jetstream_documents.answers import TYPE_PREFIX, Answer, encode, e
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.document import Uint64
 from headwater.jetstream_documents.strict_reading import decode_request
-from headwater.jetstream_ranges.collecting import Collecting, Readable
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.model.header_block import lookup
 from headwater.net.piece_queue import as_bytes
 from headwater.streams.log import Log
 from headwater.streams.range_answer import RANGE_VERSION, READS_RANGES, AnswerHead
+
+if TYPE_CHECKING:
+    from headwater.jetstream_ranges.collecting import Readable
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ class Held(NamedTuple):
     """The stream of a request: its log as stored, the log as the stream reads it, and its creation time."""
 
     log: Log
-    shown: Readable
+    shown: "Readable"
     created_ns: int
 
 
@@ -83,6 +85,8 @@ def _send(router: Router, held: Held, request: RangeRequest, reply: bytes) -> No
     most = max(1, min(request.max_bytes, limit))
     largest = LARGEST_BATCH if client is not None and most >= USUAL_BYTES else most
     requested = max(request.seq, 1)
+    from headwater.jetstream_ranges.collecting import Collecting  # here: a start needs it not
+
     collecting = Collecting(
         held.log, held.shown, max(0, offset_of(request.end)), most, largest, ranges=client is not None
     )
