@@ -91,6 +91,21 @@ def test_repair_cuts_a_torn_write_of_a_copy_where_an_opening_would(
     tmp_path: Path, about: dict[str, object], left: list[int]
 ) -> None:
     """A copy goes on in its origin behind its last message: it would never fetch those before one that was kept."""
+    assert repaired(torn_stream(tmp_path, about)) == left
+
+
+def test_repair_says_that_it_could_not_read_whether_a_stream_is_a_copy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torn = torn_stream(tmp_path, {"mirror": {"name": "O"}})
+    for copy in torn.glob("*/stream.?"):
+        copy.write_bytes(b"damaged")
+    assert repaired(torn) == [0, 2]
+    assert "both copies of its configuration are damaged" in capsys.readouterr().out
+
+
+def torn_stream(tmp_path: Path, about: dict[str, object]) -> Path:
+    """A store's streams after a power loss: one, of three messages, the second of which was not written whole."""
     folder, torn = tmp_path / "streams" / file_stem("one"), tmp_path / "torn"
     log = Log.open(OsFiles(), str(folder / "log"), LogOptions(sync="never"), 1)
     directory = StreamDirectory(OsFiles(), str(folder))
@@ -105,10 +120,17 @@ def test_repair_cuts_a_torn_write_of_a_copy_where_an_opening_would(
     at = content.index(b"1" * 600)
     content[at : at + 512] = bytes(512)
     segment.write_bytes(content)
-    assert main(["log", "repair", str(torn)]) == 0
-    again = Log.open(OsFiles(), str(segment.parent), LogOptions(), 2)
-    assert [record.offset for record in again.read(0, 10, 1 << 20)] == left
-    again.close()
+    return torn
+
+
+def repaired(streams: Path) -> list[int]:
+    """The offsets that are in the one log there after a repair."""
+    assert main(["log", "repair", str(streams)]) == 0
+    (folder,) = streams.glob("*/log")
+    log = Log.open(OsFiles(), str(folder), LogOptions(), 2)
+    offsets = [record.offset for record in log.read(0, 10, 1 << 20)]
+    log.close()
+    return offsets
 
 
 def test_verify_and_inspect_work_where_nothing_can_be_written(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,13 @@ import argparse
 import json
 import os
 import time
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.streams.files import OsFiles, ReadOnlyFiles
 from headwater.streams.inspection import Survey, repair, survey
+from headwater.streams.meta import COPIES
 from headwater.streams.opening import CopyKind
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.segment import base_offset_of
@@ -38,7 +38,9 @@ def main(argv: list[str]) -> int:
     status = 0
     for log in logs:
         if arguments.what == "repair":
-            _show(log, {"done": repair(OsFiles(), str(log), time.time_ns(), copy_of(log))}, as_json=arguments.json)
+            copy, notes = copy_of(log)
+            done = notes + repair(OsFiles(), str(log), time.time_ns(), copy)
+            _show(log, {"done": done}, as_json=arguments.json)
             continue
         found = survey(ReadOnlyFiles(), str(log))
         _show(log, describe(found, full=arguments.what == "inspect"), as_json=arguments.json)
@@ -56,14 +58,18 @@ def find_logs(directory: Path) -> list[Path]:
     return sorted(found)
 
 
-def copy_of(log: Path) -> CopyKind:
-    """Whether the log is that of a stream which copies from others; "none" for an Iggy partition, and where no
-    configuration can be read: nothing fetches again what would be cut there."""
-    from headwater.jetstream_state.store import StreamDirectory, copy_kind  # here: only a repair needs it
+def copy_of(log: Path) -> tuple[CopyKind, list[str]]:
+    """Whether the log is that of a stream which copies from others; "none" for an Iggy partition and, with a note, where
+    the configuration cannot be read: nothing fetches again what would be cut there."""
+    from headwater.jetstream_state.begun_streams import DOCUMENT  # here: only a repair needs them
+    from headwater.jetstream_state.store import StreamDirectory, copy_kind
 
-    with suppress(StorageError):
-        return copy_kind(StreamDirectory(ReadOnlyFiles(), str(log.parent)).load().config)
-    return "none"
+    if not any((log.parent / f"{DOCUMENT}{ending}").exists() for ending in COPIES):
+        return "none", []
+    try:
+        return copy_kind(StreamDirectory(ReadOnlyFiles(), str(log.parent)).load().config), []
+    except StorageError as error:
+        return "none", [f"{error}: opened as the log of a stream that is no copy"]
 
 
 def describe(found: Survey, *, full: bool) -> dict[str, object]:
