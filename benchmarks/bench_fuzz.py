@@ -93,8 +93,7 @@ def child(name: str, arguments: list[str]) -> None:
 def change_and_try(name: str, target: Callable[[bytes], None], seconds: float, found: Path) -> None:
     """Feed changed inputs to `target` for `seconds`; prints their number. The first failing input is kept, and ends the
     process. The seed of each round is written down first: see `find_killer`."""
-    paths = [*sorted((CORPUS / name).iterdir()), *(sorted(found.iterdir()) if found.is_dir() else [])]
-    changes = Changes([path.read_bytes() for path in paths])
+    changes = changes_of(name, found)
     first = time.time_ns()
     tried, deadline = 0, time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -111,10 +110,9 @@ def change_and_try(name: str, target: Callable[[bytes], None], seconds: float, f
 
 def find_killer(name: str, target: Callable[[bytes], None], found: Path) -> None:
     """Feed the round again in which the process of `change_and_try` was killed; each input is kept until the next one."""
-    paths = [*sorted((CORPUS / name).iterdir()), *(sorted(found.iterdir()) if found.is_dir() else [])]
     seed = int(seed_file(found).read_bytes())
     kept = CORPUS / name / f"failed-{seed}"
-    for data in Changes([path.read_bytes() for path in paths]).made(seed):
+    for data in changes_of(name, found).made(seed):
         kept.write_bytes(data)
         target(data)
     kept.unlink()
@@ -137,6 +135,12 @@ class Changes:
         for at in range(ROUND):
             long = at % LONG_ONES == 0
             yield changed(self._whole if long else self._short, dice, LONGEST if long else SHORT)
+
+
+def changes_of(name: str, found: Path) -> Changes:
+    """Changes of the inputs of a target: those in the corpus, and those that were found in this run."""
+    folders = [CORPUS / name, *([found] if found.is_dir() else [])]
+    return Changes([path.read_bytes() for folder in folders for path in sorted(folder.iterdir())])
 
 
 def changed(inputs: list[bytes], dice: random.Random, longest: int) -> bytes:

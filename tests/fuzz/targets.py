@@ -7,6 +7,7 @@ tests/fuzz/test_targets.py runs them over the corpus, without it.
 
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,10 +51,9 @@ def _halves(data: bytes, at: int) -> tuple[bytes, bytes]:
     return data[:at], data[at:]
 
 
-def _client_calls(first: bytes, second: bytes) -> list[Call]:
-    """The calls for bytes that arrive in two pieces."""
-    recorder = _client.Recorder()
-    parser = ClientOpParser(recorder, CLIENT_LINE, MAX_PAYLOAD)
+def _calls(parser_of: Callable[[Any], Any], recorder: Any, first: bytes, second: bytes) -> list[Call]:
+    """The calls of a parser, which writes to `recorder`, for bytes that arrive in two pieces."""
+    parser = parser_of(recorder)
     waiting = bytearray(first)
     used = parser.parse(waiting, 0, len(waiting))
     assert 0 <= used <= len(waiting)
@@ -62,34 +62,31 @@ def _client_calls(first: bytes, second: bytes) -> list[Call]:
         assert 0 <= parser.parse(waiting, 0, len(waiting)) <= len(waiting)
     calls: list[Call] = recorder.calls
     return calls
+
+
+def _client_calls(first: bytes, second: bytes = b"") -> list[Call]:
+    return _calls(
+        lambda recorder: ClientOpParser(recorder, CLIENT_LINE, MAX_PAYLOAD), _client.Recorder(), first, second
+    )
+
+
+def _server_calls(first: bytes, second: bytes = b"") -> list[Call]:
+    new_parser = partial(ServerOpParser, max_control_line=SERVER_LINE)
+    return _calls(new_parser, _server.Recorder(), first, second)
 
 
 def client_ops(data: bytes) -> None:
     """What a client says to the broker."""
     rest = data[1:]
     first, second = _halves(rest, data[0] if data else 0)
-    assert _client_calls(first, second) == _client_calls(rest, b"")
-
-
-def _server_calls(first: bytes, second: bytes) -> list[Call]:
-    """The calls for bytes that arrive in two pieces."""
-    recorder = _server.Recorder()
-    parser = ServerOpParser(recorder, max_control_line=SERVER_LINE)
-    waiting = bytearray(first)
-    used = parser.parse(waiting, 0, len(waiting))
-    assert 0 <= used <= len(waiting)
-    if second:
-        waiting = waiting[used:] + second
-        assert 0 <= parser.parse(waiting, 0, len(waiting)) <= len(waiting)
-    calls: list[Call] = recorder.calls
-    return calls
+    assert _client_calls(first, second) == _client_calls(rest)
 
 
 def server_ops(data: bytes) -> None:
     """What a server says to the client."""
     rest = data[1:]
     first, second = _halves(rest, data[0] if data else 0)
-    assert _server_calls(first, second) == _server_calls(rest, b"")
+    assert _server_calls(first, second) == _server_calls(rest)
 
 
 def route_ops(data: bytes) -> None:

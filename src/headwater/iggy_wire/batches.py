@@ -111,7 +111,7 @@ def seal(buffer: bytearray, at: int, checksums: bytes) -> None:
 def stamp_and_seal(
     buffer: bytearray, at: int, partition: int, base_offset: int, base_timestamp: int, checksums: bytes
 ) -> None:
-    """Write into the header of a batch without a producer what the server knows, and the batch checksum over it."""
+    """`stamp` and `seal` of a batch without a producer, in one reading and one writing of its header."""
     *_, origin, length, _, count = BATCH_HEADER.unpack_from(buffer, at)
     stamped = partition, base_offset, base_timestamp, origin, length
     checksum = xxh3_64(_CHECKED.pack(*stamped, count) + checksums)

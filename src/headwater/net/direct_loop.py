@@ -43,9 +43,8 @@ READABLE: int = 1  # EPOLLIN, and EVENT_READ
 BROKEN = select.EPOLLERR | select.EPOLLHUP
 MAX_EVENTS = 256  # descriptors reported by one call; the next call reports the others
 MANY_AFTERWARDS: int = 8  # callbacks that wait for the end of the reads: from here on, more is read first
-FINISHED_TOGETHER: int = (
-    16  # of these callbacks; each may wait for the disk, and a client for what the first has for it
-)
+# Callbacks that are then called before more is read; each may wait for the disk, and a client for what the first has for it.
+FINISHED_TOGETHER: int = 16
 READS_AGAIN: int = 3  # times that ready links are then read again, at most: 64 KiB each, a quarter of a millisecond
 
 

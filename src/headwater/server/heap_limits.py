@@ -16,9 +16,8 @@ effect where there is no glibc, or where the environment sets one of these sizes
 import os
 from collections.abc import Mapping
 
-MAPPED_FROM = (
-    8 << 20
-)  # bytes; smaller blocks are taken from the heap: to map one costs a page fault for each 4 KiB of it
+# Bytes; smaller blocks are taken from the heap: to map one costs a page fault for each 4 KiB of it.
+MAPPED_FROM = 8 << 20
 KEPT_AT_END = 4 << 20  # free bytes at the end of the heap
 HEAPS = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h of glibc

@@ -83,9 +83,8 @@ MAX_SUBJECT: int = (1 << 16) - 1  # subject size is a u16; NATS control lines en
 MAX_BODY: int = (1 << 32) - 1  # body size is a u32
 _MAX_SUBJECT: cython.Py_ssize_t = MAX_SUBJECT
 _MAX_BODY: cython.Py_ssize_t = MAX_BODY
-APART: int = (
-    1 << 14
-)  # bytes of a record, on average: from here on to join a batch costs more than to write it in pieces
+# Bytes of a record, on average: from here on to join a batch costs more than to write it in pieces.
+APART: int = 1 << 14
 _APART: cython.Py_ssize_t = APART
 MAX_OFFSET: int = (1 << 63) - 1  # so that offsets fit a signed 64-bit column everywhere
 
