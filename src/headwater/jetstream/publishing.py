@@ -189,6 +189,10 @@ class Publishing:
 
     # ── in ──
 
+    def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """See `Capture.take`."""
+        self._capture.take(subject, reply, header_block, payload)
+
     def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
         """See `Stream.append`."""
         assert self.router is not None

@@ -61,6 +61,7 @@ from headwater.jetstream_documents.answers import (
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
 from headwater.jetstream_ranges.direct_answer import DirectAnswer
 from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
@@ -84,14 +85,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WRITERS = 4  # threads; a stream uses one at a time
-DEFAULT_MAX_CONSUMERS = (
-    1000  # of a stream, where neither its configuration nor its account names a limit; nats-server's number
-)
+# Of a stream, where neither its configuration nor its account names a limit; nats-server's number.
+DEFAULT_MAX_CONSUMERS = 1000
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 RANGE_PREFIX = API_PREFIX + RANGE_VERB
 STREAM_IDENTITY = b"Nats-Stream-Identity"
-NO_RESPONDERS = b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n"
 _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
 
 

@@ -11,7 +11,7 @@ given its sequence, acknowledged, and removed.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 import msgspec
@@ -32,44 +32,24 @@ from headwater.jetstream_state.atomic_batch import BatchRoom, halves
 from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import marker_block
-from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.items import Answer, Item, Published
 from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.schedules import ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
-from headwater.jetstream_state.store import StreamDirectory, StreamRecord
+from headwater.jetstream_state.store import StreamDirectory, StreamFindings, StreamRecord
 from headwater.jetstream_state.stream_document import StreamDocument
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.jetstream_timing import looking
 from headwater.jetstream_timing.message_expiry import ExpiryTimer
 from headwater.jetstream_timing.recounts import Recounts
 from headwater.model.timestamps import format_time
-from headwater.streams.finding import Finding, finding_of, findings_of, report
+from headwater.streams.finding import Finding
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.recovery import Damage
 
 logger = logging.getLogger(__name__)
 
 MOST_DELETED_SHOWN = 100_000  # sequences in the answer to a STREAM.INFO with deleted_details
-
-
-class StreamFindings:
-    """Damage and losses in the files of one stream. `on_finding` is called for those found after the start."""
-
-    def __init__(self, name: str, log: Log, directory: StreamDirectory | None) -> None:
-        self.all = findings_of(log.recovery, name, log.directory)
-        if directory is not None:
-            self.all += directory.findings
-        self.on_finding: Callable[[Finding], None] | None = None
-        self._name = name
-        self._log = log
-
-    def note_damage(self, damage: Damage) -> None:
-        """Reading has found bytes that fail their checks: report them once, and exclude them from the counts."""
-        finding = finding_of(damage, self._name, self._log.directory)
-        self.all.append(finding)
-        report(logger, finding)
-        if self.on_finding is not None:
-            self.on_finding(finding)
 
 
 class Stream:
@@ -174,14 +154,16 @@ class Stream:
             StreamDocument(self.contents.document(), ids, last_id, dict(self.copying.positions()))
         )
 
-    def attach(self, router: Router, writers: Writers | None) -> None:
-        """Start capturing. Without writers, writes happen in the loop."""
+    def attach(self, router: Router, writers: Writers | None, early: Iterable[Published] = ()) -> None:
+        """Start capturing. Without writers, writes happen in the loop. `early`: what was published before."""
         self._publishing.attach(router, writers)
         if self._publishing.committer is not None:
             self._publishing.committer.upkeep.before_loss = self.copying.save
         self._publishing.schedules.start()
         self.contents.expiry.leave_marker = self._leave_marker
         self.enforce()
+        for message in early:
+            self._publishing.take(*message)
 
     async def flush(self) -> None:
         """Wait until everything captured so far is durable and acknowledged, or refused."""
@@ -415,7 +397,8 @@ class Stream:
         assert committer is not None
         if wanted or below or keep:
             count = await looking.purge(self.contents, wanted, below, keep, self._on_removed_many)
-            self._on_purged(await looking.purge_reach(self.contents, wanted))
+            if self.consumers:
+                self._on_purged(await looking.purge_reach(self.contents, wanted))
         else:
             count = self.contents.purge()
         self.contents.begins = self.contents.begins or not (wanted or below or keep)

@@ -7,7 +7,7 @@ of their requests. A stream that cannot be recovered is put aside and reported, 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -29,6 +29,7 @@ from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
+from headwater.jetstream_state.items import Published
 from headwater.jetstream_state.store import (
     ConsumerRecord,
     Store,
@@ -239,6 +240,8 @@ class StreamRegistry:
 
     async def create(self, config: StreamConfig) -> Stream:
         """Create a stream, durably on return."""
+        from headwater.jetstream_timing.early_publishes import EarlyPublishes  # here: a start creates none
+
         record = StreamRecord(config, self.settings.clock_ns())
 
         def make() -> Stream:
@@ -253,8 +256,13 @@ class StreamRegistry:
                 raise
 
         with self._reserved(config.name, "stream_name_in_use"):
-            stream = self._make_in_memory(record) if config.storage == "memory" else await self._in_thread(make)
-            self._begin(stream)
+            if config.storage == "memory":
+                stream = self._make_in_memory(record)
+                self._begin(stream)
+            else:
+                with EarlyPublishes(self._router, config.subjects) as early:
+                    stream = await self._in_thread(make)
+                    self._begin(stream, early.given())
         self._follow(stream)
         return stream
 
@@ -270,9 +278,9 @@ class StreamRegistry:
         finally:
             self._making.discard(name)
 
-    def _begin(self, stream: Stream) -> None:
+    def _begin(self, stream: Stream, early: Iterable[Published] = ()) -> None:
         in_memory = stream.directory is None
-        stream.attach(self._router, None if in_memory else self.writers)
+        stream.attach(self._router, None if in_memory else self.writers, early)
         if not in_memory:
             self._consumers.keep(stream, self.writers)
         self.streams[stream.name] = stream

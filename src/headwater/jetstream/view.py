@@ -9,7 +9,7 @@ JetStream's store. No stream captures a publish to its subject.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from headwater.exchange.router import Router
@@ -17,7 +17,7 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream.stream import Stream
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
-from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.items import Item, Published
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectRow
@@ -127,7 +127,7 @@ class ViewStream(Stream):
         self._following = False
         self._count()
 
-    def attach(self, router: Router, writers: Writers | None) -> None:
+    def attach(self, router: Router, writers: Writers | None, early: Iterable[Published] = ()) -> None:
         """Connect to the router; the stream captures nothing."""
         self._router = router
 

@@ -19,6 +19,7 @@ SHORTEST_HEARTBEAT = 10_000_000  # ns; a request for more than 100 heartbeats a 
 
 MOST_PRIORITY = 9
 
+NO_RESPONDERS = b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n"
 PIN_MISMATCH = b"NATS/1.0 423 Nats-Pin-Id mismatch\r\n\r\n"
 NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 REQUESTS_PENDING = b"NATS/1.0 408 Requests Pending\r\n\r\n"

@@ -14,6 +14,9 @@ from headwater.errors import JetStreamError
 Answer = Callable[[JetStreamError | None], None]
 """Called once in the loop: with None when the message is durable, else with the reason why it was not stored."""
 
+Published = tuple[bytes, bytes, bytes, bytes]
+"""A message as the router gives it: subject, reply, header block, payload."""
+
 
 def all_of(answers: list[Answer]) -> Answer | None:
     """One callback for several; None for none."""

@@ -43,9 +43,11 @@ from headwater.jetstream_state.schedules import Row
 from headwater.jetstream_state.sequence import offset_of
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
-from headwater.streams.finding import Finding, Severity
+from headwater.streams.finding import Finding, Severity, finding_of, findings_of, report
+from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.opening import CopyKind, first_state, write_new_log
+from headwater.streams.recovery import Damage
 from headwater.streams.store_directory import remove_tree, take_directory
 from headwater.streams.sync_group import SyncGroup
 
@@ -137,9 +139,8 @@ class StreamDirectory:
         self.findings: list[Finding] = []
         self.positions: PositionsRecord | None = None
         self.new_log: LogState | None = None
-        self.identity = (
-            meta.NO_IDENTITY
-        )  # of the stream, stored in all its files; this one until `load`, or if none has one
+        # Of the stream, stored in all its files; this one until `load`, or if none has one.
+        self.identity = meta.NO_IDENTITY
         self.log_path = f"{path}/{LOG}"
         self._document = f"{path}/{DOCUMENT}"
         self.consumers_path = self._consumers = f"{path}/consumers"
@@ -383,3 +384,23 @@ class Store:
         self.files.rename(directory.path, doomed)
         self.files.sync_directory(self._streams)
         remove_tree(self.files, doomed)  # where a power loss undoes this, the next start does it again
+
+
+class StreamFindings:
+    """Damage and losses in the files of one stream. `on_finding` is called for those found after the start."""
+
+    def __init__(self, name: str, log: Log, directory: StreamDirectory | None) -> None:
+        self.all = findings_of(log.recovery, name, log.directory)
+        if directory is not None:
+            self.all += directory.findings
+        self.on_finding: Callable[[Finding], None] | None = None
+        self._name = name
+        self._log = log
+
+    def note_damage(self, damage: Damage) -> None:
+        """Reading has found bytes that fail their checks: report them once, and exclude them from the counts."""
+        finding = finding_of(damage, self._name, self._log.directory)
+        self.all.append(finding)
+        report(logger, finding)
+        if self.on_finding is not None:
+            self.on_finding(finding)

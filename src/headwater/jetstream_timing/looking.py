@@ -149,5 +149,8 @@ async def purge_reach(contents: Contents, wanted: SubjectFilter | None) -> Purge
     first, end = sequence_of(contents.log.start_offset), sequence_of(contents.log.end_offset)
     if wanted is None:
         return PurgeReach(None, first, first)
-    left = await next_matching(contents, first, wanted) if await count_matching(contents, first, wanted) else None
+    count = await count_matching(contents, first, wanted)
+    if count == 1 and wanted.literals:  # as with `keep` 1: the log need not be scanned for the message
+        return PurgeReach(wanted, first, contents.subjects.lasts(wanted)[-1])
+    left = await next_matching(contents, first, wanted) if count else None
     return PurgeReach(wanted, first, end if left is None else sequence_of(left.offset))
