@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from support.certificates import Certificates, make_certificates
 from support.clusters import connect, run
@@ -200,6 +201,37 @@ def test_subjects_denied_by_the_remote_do_not_cross(tmp_path: Path, hub_kind: st
             assert [message.subject for message in down.got] == ["down.yes"]
 
         run(test)
+        if leaf.embedded is not None:
+            nodes = leaf.embedded.broker.leafnodes
+            assert nodes is not None
+            assert nodes.spaces["$G"].kept_back() == 1
+
+
+@pairs
+def test_a_service_that_an_account_imports_is_asked_by_its_leaf_nodes(
+    tmp_path: Path, hub_kind: str, leaf_kind: str
+) -> None:
+    config = (
+        "accounts { A { users: [{user: a, password: p}], imports: [{service: {account: B, subject: ask}}] }\n"
+        "B { users: [{user: b, password: p}], exports: [{service: ask}] } }\n"
+        f"leafnodes {{ {LISTEN}, authorization {{ user: shop, password: p, account: A }} }}"
+    )
+    with serve(hub_kind, tmp_path / "hub", f"server_name: H\n{config}") as hub, ExitStack() as leafs:
+        spoke = spoke_config(hub).replace("nats-leaf://", "nats-leaf://shop:p@")
+        leaf = leafs.enter_context(serve(leaf_kind, tmp_path / "leaf", spoke))
+
+        async def answer(message: Msg) -> None:
+            await message.respond(b"answer to " + message.data)
+
+        async def test(stack: AsyncExitStack) -> None:
+            there, here = await connect(stack, hub.url, user="a", password="p"), await connect(stack, leaf.url)
+            service = await connect(stack, hub.url, user="b", password="p")
+            await service.subscribe("ask", cb=answer)
+            await service.flush()
+            await both_cross(there, here)
+            assert (await here.request("ask", b"1", timeout=10)).data == b"answer to 1"
+
+        run(test)
 
 
 @pairs
@@ -332,6 +364,42 @@ def test_a_refused_spoke_shows_the_reason_and_retries(tmp_path: Path, hub_kind: 
         run(lambda stack: until(lambda: nodes.dialler.remotes[0].reason == "Authorization Violation", "the reason"))
         run(lambda stack: until(lambda: broker.journal.counts["leafnode_not_joined"] >= 2, "another try"))
         assert nodes.joined() == []
+
+
+LOGINS = "accounts { A { users: [{user: a, password: p}] }, B { users: [{user: b, password: p}] } }"
+REFUSED = "Authorization Violation"
+
+
+@pytest.mark.parametrize("hub_kind", [REAL, OURS])
+@pytest.mark.parametrize(
+    ("config", "user", "outcome"),
+    [
+        ("accounts { A {}, B {} }", "", "A"),
+        ("accounts { A {}, B {} }", "b:x@", "A"),
+        (LOGINS, "", REFUSED),
+        (LOGINS, "b:x@", REFUSED),
+        (LOGINS, "b:p@", "B"),
+        (f"no_auth_user: b\n{LOGINS}", "", "B"),
+        ("authorization { user: u, password: p }\naccounts { A {} }", "", REFUSED),
+        ("authorization { user: u, password: p }\naccounts { A {} }", "u:p@", "$G"),
+        ("authorization { token: t }\naccounts { A {} }", "", REFUSED),
+        ("authorization { token: t }\naccounts { A {} }", "t@", "$G"),
+        ("accounts { A {}, $SYS { users: [{user: s, password: p}] } }", "", REFUSED),
+    ],
+)
+def test_an_account_for_leaf_nodes_lets_nobody_in_where_users_log_in(
+    tmp_path: Path, hub_kind: str, config: str, user: str, outcome: str
+) -> None:
+    hub_config = f"server_name: H\n{config}\nleafnodes {{ {LISTEN}, authorization {{ account: A }} }}"
+    with serve(hub_kind, tmp_path / "hub", hub_config) as hub:
+        spoke = spoke_config(hub).replace("nats-leaf://", f"nats-leaf://{user}")
+        with serve(OURS, tmp_path / "leaf", spoke) as leaf:
+            assert leaf.embedded is not None
+            nodes = leaf.embedded.broker.leafnodes
+            assert nodes is not None
+            (remote,) = nodes.dialler.remotes
+            run(lambda stack: until(lambda: remote.reason in ("", REFUSED), "joined or refused"))
+            assert [one.far_end.remote_account for one in nodes.joined()] == ([outcome] if outcome != REFUSED else [])
 
 
 def test_a_user_of_an_account_with_a_callout_may_not_join_while_no_service_listens(tmp_path: Path) -> None:

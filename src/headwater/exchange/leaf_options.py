@@ -93,7 +93,7 @@ class LeafUser(Record):
 class LeafOptions(Record):
     """nats-server's `leafnodes` block. `port` None: no listener; 0: any free one.
 
-    `users` replace the broker's own for spokes. `account`: the account that spokes without credentials join.
+    `users` replace the broker's own for spokes. `account`: the account that spokes join where no user has to log in.
     """
 
     host: str = "0.0.0.0"

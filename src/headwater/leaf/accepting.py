@@ -124,7 +124,7 @@ class Accepting:
         return True
 
     def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> "Identity | Refusal | PasswordCheck | Question":
-        if self._nodes.options.account and not self._nodes.options.users:
+        if self._nodes.options.account and not self._gate.required:
             return Identity(account=self._nodes.options.account)
         verdict = self._gate.decide(self._credentials(leaf, connect), self._wall_clock())
         if isinstance(verdict, Lookup):  # when the spoke dials again, its account is known

@@ -83,7 +83,7 @@ LEAF_AUTHORIZATION = Block(
         done("user username", fields.text, "that spokes show", to="username"),
         done("pass password", fields.text, "plain or bcrypt", to="password"),
         done("nkey", _key, "public key, instead of a name and a password"),
-        done("account", fields.text, "of ours, that spokes are joined to; $G by default"),
+        done("account", fields.text, "of ours, that this user's spokes join; without a user: if nobody has to log in"),
         done("users", lambda reading, setting: reading.elements(setting, _user), "a list, instead of one user"),
         done("timeout", fields.amount_of_seconds, "for a spoke to show it; 2 seconds", to="auth_timeout"),
         refused("proxy_required", "there is no proxy protocol"),
