@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from headwater.net.journal import Journal
 
 
+MOST_TOLD = 256  # reasons that are remembered as logged; a hub that announces ever new addresses must not fill the memory
+
+
 class Dialler:
     """`make(remote)` makes the owner of a connection."""
 
@@ -31,6 +34,7 @@ class Dialler:
         self._loop = asyncio.get_running_loop()
         self._stopping = False
         self._addresses: dict[LeafConnection, Address] = {}
+        self._told: dict[tuple[Remote, str], str] = {}  # why a hub was not joined at an address, as the log says
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
 
@@ -67,13 +71,22 @@ class Dialler:
             return
         if not leaf.joined:
             self._note_not_joined(leaf.remote, address, reason)
+        else:
+            self._told = {key: told for key, told in self._told.items() if key[0] is not leaf.remote}
         refused = leaf.end_reason.startswith("Authorization Violation")
         leaf.remote.failed(reason, refused=refused, stay_away=handshake.wait_after(leaf.end_reason))
         self._dial_later(leaf.remote)
 
     def _note_not_joined(self, remote: Remote, address: Address, reason: str) -> None:
-        """Record that a hub is not joined. The journal logs the first failure, not every try."""
-        self._journal.note("leafnode_not_joined", account=remote.options.account, address=address.shown, reason=reason)
+        """Record that a hub is not joined. The log has it once for an address and a reason, until the hub was joined."""
+        key, shown = (remote, address.shown), address.shown
+        known = self._told.get(key) == reason
+        if len(self._told) >= MOST_TOLD:
+            self._told.clear()
+        self._told[key] = reason
+        self._journal.note(
+            "leafnode_not_joined", log=not known, account=remote.options.account, address=shown, reason=reason
+        )
 
     def _start_dial(self, remote: Remote) -> None:
         if self._stopping:
