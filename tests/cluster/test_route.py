@@ -25,7 +25,10 @@ from support.forwarding_bench import peers_want
 from support.raw_wire import RawLink
 from support.route_transcripts import streams
 
+from headwater import Broker
 from headwater.cluster.mesh import Protocol
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.net.limits import DEFAULTS, ROUTES
 
 UNKNOWN = b"-ERR 'Unknown Protocol Operation'\r\n"
 REFUSED = b"-ERR 'Authorization Violation'\r\n"
@@ -39,6 +42,8 @@ REFUSED = b"-ERR 'Authorization Violation'\r\n"
         ("v2", b"RS+ $G >\r\n", REFUSED),
         ("v2", b"RMSG $G still 2\r\nhi\r\n", REFUSED),
         ("v2", b"PING\r\n", REFUSED),
+        ("v2", b"PONG\r\n", REFUSED),
+        ("v2", b"-ERR 'Invalid Subject'\r\n", REFUSED),
         ("v1", b"SUB >  RSID:1:1\r\n", REFUSED),
         ("v1", b"MSG still RSID:1:1 2\r\nhi\r\n", REFUSED),
         # identity
@@ -92,6 +97,23 @@ def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
         await meshed(brokers, 1)
         await client.publish("still", b"here")
         await until(lambda: inbox.got == [("still", b"here")], "the message across the route")
+
+    run(test)
+
+
+def test_one_connection_too_many_is_told_so() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        assert DEFAULTS[ROUTES].connections == 1024
+        limits = {**DEFAULTS, ROUTES: DEFAULTS[ROUTES].replace(connections=1)}
+        options = ClusterOptions(name="hw", host="127.0.0.1")
+        broker = await stack.enter_async_context(Broker(cluster=options, connection_limits=limits))
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(broker).port) as first, RawLink(cluster_of(broker).port) as second:
+                assert first.greeting.startswith(b"INFO {")
+                return second.greeting + second.receive_end()
+
+        assert await asyncio.to_thread(talk) == b"-ERR 'maximum connections exceeded'\r\n"
 
     run(test)
 

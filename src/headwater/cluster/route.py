@@ -187,8 +187,14 @@ class Route(PeerConnection):
             self.send(PONG)
         return 0
 
+    def on_pong(self) -> cython.int:
+        if self.registered or self.cluster.is_proved(self):
+            PeerConnection.on_pong(self)
+        return 0
+
     def on_error(self, text: bytes) -> cython.int:
-        self.cluster.on_error(self, text.decode("utf-8", "replace"))
+        if self.registered or self.cluster.is_proved(self):
+            self.cluster.on_error(self, text.decode("utf-8", "replace"))
         return 0
 
     def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> cython.int:
