@@ -75,8 +75,9 @@ def test_a_worker_that_dies_takes_nothing_acknowledged_along_and_the_others_go_o
                 with pytest.raises(APIError) as away:
                     await call
                 assert away.value.description == "JetStream system temporarily unavailable: worker 2 did not answer"
-            with pytest.raises(APIError):
+            with pytest.raises(APIError) as gone:
                 await stream.stream_info(at_two)
+            assert (away.value.err_code, gone.value.err_code) == (10008, 10008)
             with pytest.raises(NoStreamResponseError):
                 await stream.publish(at_two, b"", timeout=PATIENCE)
 

@@ -175,6 +175,15 @@ def test_what_cannot_be_shared_is_refused(flags: tuple[str, ...], complaint: str
     assert complaint in lines
 
 
+def test_workers_and_leaf_nodes_do_not_go_together(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    file.write_text('leafnodes { listen: "127.0.0.1:-1" }')
+    with started("--workers", "2", "-c", str(file)) as process:
+        _, lines = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "workers do not share a listener for leaf nodes" in lines
+
+
 def admitted(link: socket.socket) -> bool:
     """Whether the server answers a PING on this connection; it closes those that it refuses."""
     lines = b""

@@ -4,12 +4,13 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from support.clusters import connect, run
-from support.leafs import PAIR_NAMES, PAIRS, LeafServer, both_cross, serve, spoke_config
+from support.leafs import HUB, PAIR_NAMES, PAIRS, LeafServer, both_cross, serve, spoke_config
 
 pytestmark = pytest.mark.interop
 Pair = tuple[LeafServer, LeafServer]
@@ -117,3 +118,44 @@ def test_a_bucket_of_the_hub_is_used_from_the_leaf_node(pair: Pair) -> None:
         await there.delete_key_value("kv")
 
     run(test)
+
+
+@pytest.mark.parametrize(("hub_kind", "leaf_kind"), PAIRS, ids=PAIR_NAMES)
+def test_clients_of_an_account_without_streams_are_given_those_of_the_default_domain(
+    tmp_path: Path, hub_kind: str, leaf_kind: str
+) -> None:
+    streams = f'jetstream {{ domain: hub, store_dir: "{tmp_path}/js" }}'
+    default = 'default_js_domain { "$G": hub }'
+    with serve(hub_kind, tmp_path / "hub", f"{HUB}\n{streams}") as hub:
+        with serve(leaf_kind, tmp_path / "leaf", spoke_config(hub, more=default)) as leaf:
+
+            async def test(stack: AsyncExitStack) -> None:
+                _, client = await joined(stack, (hub, leaf))
+                assert await domain_of(client, "$JS.API.INFO") == "hub"
+                stream = client.jetstream(timeout=10)
+                await stream.add_stream(name="ORD", subjects=["ord.>"])
+                assert (await stream.stream_info("ORD")).config.name == "ORD"
+
+            run(test)
+
+
+@pytest.mark.parametrize(("hub_kind", "leaf_kind"), PAIRS, ids=PAIR_NAMES)
+def test_two_sides_with_the_same_domain_never_reach_each_others_streams(
+    tmp_path: Path, hub_kind: str, leaf_kind: str
+) -> None:
+    def streams(side: str) -> str:
+        return f'jetstream {{ domain: same, store_dir: "{tmp_path}/{side}js" }}'
+
+    with serve(hub_kind, tmp_path / "hub", f"{HUB}\n{streams('hub')}") as hub:
+        with serve(leaf_kind, tmp_path / "leaf", spoke_config(hub, more=streams("leaf"))) as leaf:
+
+            async def test(stack: AsyncExitStack) -> None:
+                clients = await joined(stack, (hub, leaf))
+                for client, name in zip(clients, ("HUB", "LEAF"), strict=True):
+                    await client.jetstream(domain="same", timeout=10).add_stream(name=name, subjects=[f"{name}.>"])
+                for client, name in zip(clients, ("HUB", "LEAF"), strict=True):
+                    for _ in range(5):
+                        answer = await client.request("$JS.same.API.STREAM.NAMES", b"", timeout=10)
+                        assert json.loads(answer.data)["streams"] == [name]
+
+            run(test)

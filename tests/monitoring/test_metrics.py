@@ -7,6 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.monitored import monitored, work
 
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.leaf_options import LeafOptions, RemoteOptions
+from headwater.testing.ports import free_port
 
 EXPORTED = (
     "gnatsd_varz_cpu gnatsd_varz_mem gnatsd_varz_in_msgs gnatsd_varz_out_msgs gnatsd_varz_in_bytes gnatsd_varz_out_bytes "
@@ -77,6 +79,20 @@ def test_what_was_lost_between_brokers_or_asked_for_by_who_had_gone_is_a_number(
             for name in ("headers_dropped", "groups_missed", "passed_on"):
                 accounts = {each.labels["account"]: each.value for each in families[f"headwater_route_{name}"].samples}
                 assert accounts == {"$G": 0, "$SYS": 0}
+
+    asyncio.run(main())
+
+
+def test_what_leaf_nodes_kept_back_or_were_refused_is_a_number() -> None:
+    async def main() -> None:
+        remote = RemoteOptions(urls=(f"nats-leaf://127.0.0.1:{free_port()}",))
+        async with monitored(leafnodes=LeafOptions(remotes=(remote,))) as server:
+            answer = await server.ask("/metrics")
+            families = {one.name: one for one in text_string_to_metric_families(answer.body.decode())}
+            assert families["headwater_leaf_remotes_not_joined"].samples[0].value == 1
+            for name in ("connections", "headers_dropped", "kept_back", "refused", "groups_missed"):
+                accounts = {each.labels["account"]: each.value for each in families[f"headwater_leaf_{name}"].samples}
+                assert accounts == {"$G": 0}
 
     asyncio.run(main())
 
