@@ -153,19 +153,31 @@ class LeafConnection(PeerConnection):
         return SUSPEND if self.nodes.on_connect(self, json) else 0
 
     def on_info(self, json: bytes) -> cython.int:
-        self.nodes.on_info(self, json)
+        if self._introduced():
+            self.nodes.on_info(self, json)
         return 0
 
     def on_ping(self) -> cython.int:
-        if self.joined or self.remote is not None:
+        if self._introduced():
             self.send(PONG)
-        else:
-            self.nodes.on_early(self)
+        return 0
+
+    def on_pong(self) -> cython.int:
+        if self._introduced():
+            PeerConnection.on_pong(self)
         return 0
 
     def on_error(self, text: bytes) -> cython.int:
-        self.nodes.on_error(self, text.decode("utf-8", "replace"))
+        if self._introduced():
+            self.nodes.on_error(self, text.decode("utf-8", "replace"))
         return 0
+
+    def _introduced(self) -> bool:
+        """Whether a spoke has sent its CONNECT; it is refused otherwise."""
+        if self.joined or self.remote is not None:
+            return True
+        self.nodes.on_early(self)
+        return False
 
     def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
         if not self.joined:
