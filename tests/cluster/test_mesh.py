@@ -336,8 +336,8 @@ def test_v1_info_has_no_v2_fields_and_an_impatient_v2_peer_is_held() -> None:
 
 def test_only_a_broker_that_meets_no_gnatsd_says_a_proto() -> None:
     """gnatsd 1.4.1 answers any `proto` with the INFO for its clients."""
-    said = {protocol: b'"proto":3' in sent(mesh(protocol=protocol).accepted(1, "127.0.0.1")) for protocol in PROTOCOLS}
-    assert said == {"v1": False, "v2": True, "auto": False}
+    shown = {protocol: b'"proto":3' in sent(mesh(protocol=protocol).accepted(1, "127.0.0.1")) for protocol in PROTOCOLS}
+    assert shown == {"v1": False, "v2": True, "auto": False}
     assert b'"proto"' not in sent(mesh(protocol="v1").accepted(1, "127.0.0.1"))
 
 

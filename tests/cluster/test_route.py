@@ -101,7 +101,7 @@ def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
     run(test)
 
 
-def test_one_connection_too_many_is_told_so() -> None:
+def test_one_connection_too_many_gets_an_error() -> None:
     async def test(stack: AsyncExitStack) -> None:
         assert DEFAULTS[ROUTES].connections == 1024
         limits = {**DEFAULTS, ROUTES: DEFAULTS[ROUTES].replace(connections=1)}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwater.net.journal import Journal
 
 
-MOST_TOLD = 256  # reasons that are remembered as logged; a hub that announces ever new addresses must not fill the memory
+MOST_LOGGED = 256  # addresses with a logged reason: a hub that announces ever new ones must not fill the memory
 
 
 class Dialler:
@@ -34,7 +34,7 @@ class Dialler:
         self._loop = asyncio.get_running_loop()
         self._stopping = False
         self._addresses: dict[LeafConnection, Address] = {}
-        self._told: dict[tuple[Remote, str], str] = {}  # why a hub was not joined at an address, as the log says
+        self._logged: dict[tuple[Remote, str], str] = {}  # why a hub was not joined at an address, as the log says
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
 
@@ -72,7 +72,7 @@ class Dialler:
         if not leaf.joined:
             self._note_not_joined(leaf.remote, address, reason)
         else:
-            self._told = {key: told for key, told in self._told.items() if key[0] is not leaf.remote}
+            self._logged = {key: before for key, before in self._logged.items() if key[0] is not leaf.remote}
         refused = leaf.end_reason.startswith("Authorization Violation")
         leaf.remote.failed(reason, refused=refused, stay_away=handshake.wait_after(leaf.end_reason))
         self._dial_later(leaf.remote)
@@ -80,10 +80,10 @@ class Dialler:
     def _note_not_joined(self, remote: Remote, address: Address, reason: str) -> None:
         """Record that a hub is not joined. The log has it once for an address and a reason, until the hub was joined."""
         key, shown = (remote, address.shown), address.shown
-        known = self._told.get(key) == reason
-        if len(self._told) >= MOST_TOLD:
-            self._told.clear()
-        self._told[key] = reason
+        known = self._logged.get(key) == reason
+        if len(self._logged) >= MOST_LOGGED:
+            self._logged.clear()
+        self._logged[key] = reason
         self._journal.note(
             "leafnode_not_joined", log=not known, account=remote.options.account, address=shown, reason=reason
         )
