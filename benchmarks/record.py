@@ -19,9 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 NOTICE = "<!-- Written by `./hw bench --record {name}`. -->"
 BLOCK = r"<!-- Written by `\./hw bench --record {name}`\. -->\n```text\n.*?\n```\n"
-LONGEST = (
-    4 * 3600.0
-)  # seconds for one benchmark; the campaigns, fuzz and simulator, take one to two hours on two idle cores
+# Seconds for one benchmark; the campaigns, fuzz and simulator, take one to two hours on two idle cores.
+LONGEST = 4 * 3600.0
 
 OPTIONS = {
     "client": ["--peers", "nats-py,libnats"],

@@ -23,9 +23,8 @@ MESSAGE = 128 + 60  # bytes of a message on the wire: payload, control line, its
 
 _NUMBER = r"([\d.,]+)"
 _BROKER = r"^{} +[\d.]+ \([\d.-]+\) +" + _NUMBER + r" \("  # a row of `./hw bench broker`: nats-server's, then ours
-_GROWN = (
-    r"^{}: server CPU us/message\n(?:  headwater .*\n)*?  headwater +{} +"  # a row of `./hw bench growth` at a size
-)
+# A row of `./hw bench growth` at a size.
+_GROWN = r"^{}: server CPU us/message\n(?:  headwater .*\n)*?  headwater +{} +"
 _CPU = _GROWN + _NUMBER
 _BYTES = _GROWN + r"[\d.]+ +[\d.]+x +" + _NUMBER
 _MADE = _GROWN + r"[\d.]+ +[\d.]+x +[\d,]+ bytes +" + _NUMBER + " us each"

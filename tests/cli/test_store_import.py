@@ -21,9 +21,8 @@ from headwater.exchange.access_options import AccountOptions, JetStreamLimits, U
 pytestmark = pytest.mark.interop
 
 API = "$JS.API."
-ACCOUNT = AccountOptions(
-    name="A", users=(UserOptions(username="a", password="a"),), jetstream=JetStreamLimits()
-)  # as in the configuration of the real one
+# As in the configuration of the real one.
+ACCOUNT = AccountOptions(name="A", users=(UserOptions(username="a", password="a"),), jetstream=JetStreamLimits())
 CONFIG = "accounts { A { users: [ { user: a, password: a } ], jetstream: enabled } }"
 
 

@@ -135,9 +135,8 @@ def cut_one(nodes: list[Node]) -> Noticed:
     route.link.abort()
 
     def reported() -> bool:
-        return all(
-            peer.link != route.number for node in nodes[1:] for peer in cluster_of(node.broker).peers
-        )  # both have lost that route
+        """Both have lost that route."""
+        return all(peer.link != route.number for node in nodes[1:] for peer in cluster_of(node.broker).peers)
 
     return reported
 

@@ -533,9 +533,8 @@ def test_account_that_a_reload_brings_has_its_interest_in_both_directions(other_
 def test_subjects_that_every_broker_serves_itself_are_not_announced() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0")
-        assert (
-            cluster_of(broker).space("$G").wanted.wanted() == []
-        )  # although requests to $SYS.REQ.> lead to its own $SYS
+        # Although requests to $SYS.REQ.> lead to its own $SYS.
+        assert cluster_of(broker).space("$G").wanted.wanted() == []
         assert broker.router is not None
         assert broker.router.has_interest(b"$SYS.REQ.USER.INFO")
 

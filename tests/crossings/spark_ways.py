@@ -74,9 +74,8 @@ async def sink(world: World, stream: str, subject: str, tag: str) -> list[Sent]:
 
 
 def _write_all(world: World, rows: list[tuple[Any, ...]]) -> None:
-    frame = (
-        session_of(world).createDataFrame(rows, ROW).selectExpr(*COLUMNS).coalesce(1)
-    )  # which makes the session that of this thread
+    # Which makes the session that of this thread.
+    frame = session_of(world).createDataFrame(rows, ROW).selectExpr(*COLUMNS).coalesce(1)
     frame.write.format("nats").mode("append").options(**connection(world, world.writer)).save()
 
 

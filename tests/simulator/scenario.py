@@ -168,9 +168,8 @@ class Scenario:
         for _ in range(int(PATIENCE)):
             if origin == copy:
                 break
-            await asyncio.sleep(
-                1.0
-            )  # a client may come back late with what it has buffered, so the origin is read again
+            # A client may come back late with what it has buffered, so the origin is read again.
+            await asyncio.sleep(1.0)
             origin, copy = await read(programs.STREAM), await read(programs.COPY)
         ledger.is_copy(origin, copy)
         ledger.holds_batches(await read(programs.BATCHES))

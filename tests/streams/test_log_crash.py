@@ -153,9 +153,8 @@ def test_ten_thousand_torn_power_losses(part: int) -> None:
     checked = 0
     for seed in range(100 + 1000 * part, 1000 + 1000 * part):
         files, log = start(seed=seed)
-        history = work(
-            log, files, Random(seed), 12 if part % 8 else 40
-        )  # checking a long one costs three times as much
+        # Checking a long one costs three times as much.
+        history = work(log, files, Random(seed), 12 if part % 8 else 40)
         replay = Replay(files)
         random = Random(seed)
         for calls in range(len(files.calls) + 1):

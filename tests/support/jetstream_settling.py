@@ -19,9 +19,8 @@ from support.jetstream_requests import Step
 from support.raw_wire import dial
 
 STUCK = 0.4
-LONGEST = (
-    8.0  # seconds; nats-server begins a source that was changed after up to two seconds, a second failure after four
-)
+# Seconds; nats-server begins a source that was changed after up to two seconds, a second failure after four.
+LONGEST = 8.0
 _IDENTITY = re.compile(r"(Nats-Stream-Source: [^\r]*) [0-9A-Za-z]{8}(?=\r)")
 _HELD_UP = {10054, 10077, 10109, 10172}  # INFO of ours says which limit holds a copy up
 

@@ -28,9 +28,8 @@ class RouteProxy:
 
     async def __aenter__(self) -> "RouteProxy":
         listening = socket.create_server(("127.0.0.1", self.port))
-        listening.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16
-        )  # what a slow one is sent soon waits at the sender
+        # What a slow one is sent soon waits at the sender.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         self._server = await asyncio.start_server(self._accept, sock=listening)
         self.port = self._server.sockets[0].getsockname()[1]
         return self

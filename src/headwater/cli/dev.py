@@ -23,9 +23,8 @@ from headwater.exchange.cluster_options import ClusterOptions
 from headwater.server.broker import Broker
 
 HOST = "127.0.0.1"
-MOST_NODES = (
-    32  # 496 routes in one process; gossip grows with the cube: 64 took 50 s on a loaded machine where 32 took 5 s
-)
+# Their 496 routes are in one process, and gossip grows with the cube: 64 took 50 s on a loaded machine where 32 took 5 s.
+MOST_NODES = 32
 PATIENCE = 30.0  # seconds; three nodes need about 10 ms
 
 

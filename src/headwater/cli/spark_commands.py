@@ -17,10 +17,8 @@ from pathlib import Path
 
 from headwater.errors import ConfigError
 
-CONFIGURED = (
-    "spark.python.unix.domain.socket.enabled",
-    "spark.python.daemon.module",
-)  # by `session`, for local masters
+# By `session`, for local masters.
+CONFIGURED = ("spark.python.unix.domain.socket.enabled", "spark.python.daemon.module")
 
 
 def submit(argv: list[str]) -> int:

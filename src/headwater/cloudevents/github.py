@@ -192,12 +192,8 @@ _ROWS: Final = {
     "workflow_run": _Row("workflow_run", _ACTION, _REPOSITORY, "workflow_run.id", ("workflow_run.updated_at",)),
 }
 
-_SOURCES: Final = (
-    _REPOSITORY,
-    _ORGANIZATION,
-    _ACCOUNT,
-    "sender.url",
-)  # fallbacks for a row whose own source is missing
+# Fallbacks for a row whose own source is missing.
+_SOURCES: Final = (_REPOSITORY, _ORGANIZATION, _ACCOUNT, "sender.url")
 
 
 def from_webhook(

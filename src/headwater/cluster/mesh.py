@@ -47,9 +47,8 @@ FIRST_RETRY = 0.01  # seconds before a configured route that did not answer is r
 FIRST_GROWTH = 1.5  # brokers that start together then need at most 1.5 times as long as the slowest takes to start
 RETRY_SECONDS = 1.0  # between two tries of one address, as in gnatsd and nats-server
 LONGEST_RETRY = 30.0  # upper bound of the delay where it doubles
-LOST_TRIES = (
-    24  # 1, 2, 4, 8, 16 and then 30 seconds apart: ten minutes, until a peer that gossip brought counts as gone
-)
+# 1, 2, 4, 8, 16 and then 30 seconds apart: ten minutes, until a peer that gossip brought counts as gone.
+LOST_TRIES = 24
 JITTER = 0.1  # seconds, at most
 _OF_V1 = (
     "server_id", "version", "host", "port", "max_payload", "connect_urls", "auth_required", "tls_required", "ip", "ldm",

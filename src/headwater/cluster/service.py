@@ -51,9 +51,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SETTLE_SECONDS = (
-    1.0  # for a peer to read pending output before the end; a round trip on a loaded machine takes some 10 ms
-)
+# For a peer to read pending output before the end; a round trip on a loaded machine takes some 10 ms.
+SETTLE_SECONDS = 1.0
 
 
 class Cluster:

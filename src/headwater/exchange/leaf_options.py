@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 7422
 WEBSOCKET_SCHEMES = ("ws", "wss")
 KNOWN_SCHEMES = ("nats-leaf", "nats", "leaf", "tls", *WEBSOCKET_SCHEMES)
-REFUSED_SCHEMES = (
-    "http",
-    "https",
-)  # as in nats-server, tls:// is an encrypted connection and any other scheme a plain one
+# As in nats-server, tls:// is an encrypted connection and any other scheme a plain one.
+REFUSED_SCHEMES = ("http", "https")
 
 
 class RemoteTlsOptions(Record):

@@ -266,12 +266,8 @@ class Session(ClientOpHandler):
 
     def _publish_traced(self, message: MessageView) -> int:
         """`on_publish` for a message whose headers may request a trace."""
-        from headwater.message_tracing.message_trace import (
-            Source,
-            allowed_by,
-            begin,
-            deliver,
-        )  # here: few programs trace a message
+        # Here: few programs trace a message.
+        from headwater.message_tracing.message_trace import Source, allowed_by, begin, deliver
 
         account = self.membership.account
         if account is None:

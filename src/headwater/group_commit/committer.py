@@ -42,9 +42,8 @@ from headwater.streams.writer import StagedBatch
 logger = logging.getLogger(__name__)
 
 INLINE_BYTES = 256 << 10  # a larger batch is better written while the next one fills
-MAX_STAGED_BYTES: int = (
-    128 << 20
-)  # staged and unwritten; nats-server's limit for messages that a stream has captured but not stored
+# Staged and unwritten; nats-server's limit for messages that a stream has captured but not stored.
+MAX_STAGED_BYTES: int = 128 << 20
 _MAX_STAGED_BYTES: cython.Py_ssize_t = MAX_STAGED_BYTES
 
 

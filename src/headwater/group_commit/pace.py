@@ -10,9 +10,8 @@ import cython
 
 QUICK: cython.double = 0.001  # seconds; the loop waits for writes while the pace is below this
 SLOW: cython.double = 0.01  # seconds; one write that took longer sends the next ones to the thread
-FORGIVING: cython.double = (
-    1.2  # factor by which a slower write raises the pace: 0.1 ms becomes 1 ms after 13 slow writes in a row
-)
+# Factor by which a slower write raises the pace: 0.1 ms becomes 1 ms after 13 slow writes in a row.
+FORGIVING: cython.double = 1.2
 QUICKEST: cython.double = 0.00002  # seconds; no disk is quicker
 
 

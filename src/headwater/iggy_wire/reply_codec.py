@@ -401,9 +401,8 @@ class _Granted:
 _NONE_SIZE: Final = 4
 LOGIN_VIEW = Record(LoginView, user_id=U32)
 SENT = Many(Record(SentView, stream=U32, topic=U32, partition=U32, base_offset=U64))
-ONE_SENT: Final = struct.Struct(
-    "<IIIIQ"
-)  # SENT of one batch, as every send has it: the number 1, and what its view has
+# SENT of one batch, as every send has it: the number 1, and what its view has.
+ONE_SENT: Final = struct.Struct("<IIIIQ")
 
 
 def _last(fields: dict[Era, Any], era: Era) -> Any:

@@ -21,9 +21,8 @@ from headwater.jetstream_workers.placement import owner_of
 from headwater.streams import meta
 from headwater.streams.files import Files
 
-STREAM = re.compile(
-    rf"^[A-Za-z0-9_-]*-[0-9a-f]{{16}}({re.escape(BEGUN)})?$"
-)  # the folder of a stream: see jetstream_state/store.py
+# The folder of a stream: see jetstream_state/store.py.
+STREAM = re.compile(rf"^[A-Za-z0-9_-]*-[0-9a-f]{{16}}({re.escape(BEGUN)})?$")
 COMMAND = "headwater store spread"
 
 

@@ -52,9 +52,8 @@ DUPLICATE: Final = "duplicate"
 NOT_BASE64: Final = "not base64"
 TOTAL: Final = "total size"
 
-TOTAL_LIMIT: Final = (
-    100 * 1024
-)  # bytes of values in one SendMessages: "100 KB" in the seed document, 102400 in its source
+# Bytes of values in one SendMessages: "100 KB" in the seed document, 102400 in its source.
+TOTAL_LIMIT: Final = 100 * 1024
 TOTAL_LIMIT_LATER: Final = 100_000  # from crate 0.1.0 on
 
 HeaderSource = Mapping[Any, Value | PythonValue] | Iterable[tuple[str | Key, Value | PythonValue]]

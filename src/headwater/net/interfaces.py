@@ -15,10 +15,8 @@ SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
 NAME_SIZE = 16  # bytes of an interface name, with the final zero
 IPV6_TABLE = "/proc/net/if_inet6"
 GLOBAL_SCOPE = "00"
-OUTSIDE = (
-    (socket.AF_INET, "192.0.2.1"),
-    (socket.AF_INET6, "2001:db8::1"),
-)  # reserved for documentation: no host has these addresses
+# Reserved for documentation: no host has these addresses.
+OUTSIDE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
 def dialable(host: str) -> tuple[str, ...]:

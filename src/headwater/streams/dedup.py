@@ -22,9 +22,8 @@ from itertools import islice
 
 import cython
 
-LONGEST_PLAIN = (
-    64  # bytes; holds a UUID, a ULID, a hash in hex: to digest those would cost more time than it saves memory
-)
+# Bytes; holds a UUID, a ULID, a hash in hex: to digest those would cost more time than it saves memory.
+LONGEST_PLAIN = 64
 NEVER = -(1 << 61)  # earlier than any time a clock returns
 _DIGEST = 16
 _PREFIX = b"#"

@@ -84,9 +84,8 @@ def check_frames(
 
     Needs 0 <= start <= end <= len(buffer) and len(checksums) >= 8 * count.
     """
-    data: cython.p_uchar = (
-        buffer  # a pointer when compiled, at a quarter of the cost of a subscript; nothing resizes the buffer meanwhile
-    )
+    # A pointer when compiled, at a quarter of the cost of a subscript; nothing resizes the buffer meanwhile.
+    data: cython.p_uchar = buffer
     out: cython.p_uchar = checksums
     at: cython.Py_ssize_t = start
     index: cython.Py_ssize_t = 0

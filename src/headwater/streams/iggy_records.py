@@ -54,9 +54,8 @@ class ReadyBatch:
 def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
     """The messages of a checked batch from `offset` on, as records."""
     fields = batch_fields(body)
-    begins = (
-        fields.base_offset + FRAME.unpack_from(body, BATCH_HEADER_SIZE)[2]
-    )  # later than the batch's, if this is part of one
+    # Later than the batch's, if this is part of one.
+    begins = fields.base_offset + FRAME.unpack_from(body, BATCH_HEADER_SIZE)[2]
     at, end = skip_frames(body, BATCH_HEADER_SIZE, len(body), max(0, offset - begins)), len(body)
     while at < end:
         _, raw_id, delta, _, headers_size, payload_size, _ = FRAME.unpack_from(body, at)

@@ -112,9 +112,8 @@ class Log:
         self.reader = LogReader(opened.segments, self._live, list(report.damage), options.cache_bytes)
         self.compression = Compression(self.reader.segments, self._live)
         self._deletions: list[Range] = []
-        self._unplanned = 1 + sum(
-            segment.dead for segment in opened.segments
-        )  # deleted since upkeep last had nothing to do
+        # Deleted since upkeep last had nothing to do.
+        self._unplanned = 1 + sum(segment.dead for segment in opened.segments)
         self._until_checkpoint = CHECKPOINT_BYTES
         self._closed = False
         newest = opened.segments[len(opened.segments) - 1]

@@ -69,9 +69,8 @@ class OffsetSet:
         number, bit = divmod(offset, BLOCK)
         while True:
             bits = self._blocks.get(number, 0)
-            free = ~(
-                bits >> bit
-            )  # beyond the block all bits of ~ are ones, so a full rest shows as BLOCK - bit or more
+            # Beyond the block all bits of ~ are ones, so a full rest shows as BLOCK - bit or more.
+            free = ~(bits >> bit)
             step = (free & -free).bit_length() - 1
             if bit + step < BLOCK:
                 return number * BLOCK + bit + step

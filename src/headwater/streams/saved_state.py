@@ -19,9 +19,8 @@ class SavedState:
 
     def __init__(self, files: Files, directory: str, state: LogState) -> None:
         self.state = state
-        self.names_segments = (
-            False  # opening found the segments; the state on the disk may be from before one was rewritten
-        )
+        # Opening found the segments; the state on the disk may be from before one was rewritten.
+        self.names_segments = False
         self._files = files
         self._path = f"{directory}/{STATE_DOCUMENT}"
         self._free_end = 0  # offsets below it may be used: as long as the state names the active segment and no index

@@ -231,9 +231,8 @@ class LogWriter:
             for segment in upkeep.dropped:
                 self._files.unlink(segment.path)
             if upkeep.compact is not None:
-                self._files.sync_directory(
-                    self._directory
-                )  # earlier compactions are durable before this relies on them
+                # Earlier compactions are durable before this relies on them.
+                self._files.sync_directory(self._directory)
                 rewritten = any(number > sealed.get(base, (0, 0))[0] for base, (number, _) in upkeep.sealed.items())
                 if rewritten or not self._saved.names_segments:
                     self._saved.save(replace(self._saved.state, sealed=upkeep.sealed))

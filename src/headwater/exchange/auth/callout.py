@@ -142,9 +142,8 @@ def place(
         return Refusal("the callout's user may not connect this way")
     if not comes_from(body.src, question.shown.address):
         return Refusal("the callout's user may not come from this address")
-    home = Token(
-        issuer="", subject=user.audience, name=user.audience, issued=0, expires=0, not_before=0
-    )  # a configured account has no token
+    # A configured account has no token.
+    home = Token(issuer="", subject=user.audience, name=user.audience, issued=0, expires=0, not_before=0)
     found = identity_of(user, body, home, now, accounts[user.audience])
     return found.replace(user=user.name or user.subject) if isinstance(found, Identity) else found
 

@@ -38,9 +38,8 @@ def _ciphers(reading: Reading, setting: Setting) -> tuple[str, ...]:
     unknown = [name for name in names if name not in _CIPHERS and name not in _CIPHERS_OF_13]
     if unknown:
         raise ValueError(f"has an unrecognized or insecure cipher {unknown[0]}")
-    return tuple(
-        _CIPHERS[name] for name in names if name in _CIPHERS
-    )  # Python's ssl module cannot choose those of TLS 1.3
+    # Python's ssl module cannot choose those of TLS 1.3.
+    return tuple(_CIPHERS[name] for name in names if name in _CIPHERS)
 
 
 def _handshake_first(reading: Reading, setting: Setting) -> bool | float:
