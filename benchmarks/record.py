@@ -25,9 +25,10 @@ LONGEST = 4 * 3600.0
 OPTIONS = {
     "client": ["--peers", "nats-py,libnats"],
     "crash": ["--points", "1_000_000", "--others", "100_000"],
-    "fuzz": ["--seconds", "180", "--inputs", "100_000_000", "--jobs", "2"],
+    "fuzz": ["--seconds", "120", "--inputs", "100_000_000", "--jobs", "2"],
     "simulator": ["--steps", "100_000_000", "--seed", "100_000", "--jobs", "2"],
     "soak": ["--minutes", "30"],
+    "spark": ["--peers", "kafka"],
     "stall": ["--repetitions", "1"],
 }
 """Options of the recorded runs that differ from the defaults. natsrpy takes minutes per row; the
