@@ -7,7 +7,7 @@ import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.jetstream.consumed_stream import ConsumedStream
-from headwater.jetstream.read_ahead import ReadAhead
+from headwater.jetstream.read_ahead import SKIPPED, ReadAhead
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.consumer import Consumer
@@ -24,6 +24,8 @@ def reading(subjects: list[bytes], **settings: str) -> tuple[ReadAhead, Consumer
     log.write(batch)
     log.publish(batch)
     contents = Contents(log, StreamConfig(name="S"), lambda sequence, subject: None, lambda: None)
+    for number, subject in enumerate(subjects, 1):
+        contents.added(subject, number, 40)
     state = Consumer(ConsumerConfig(**settings), 1)  # type: ignore[arg-type]
     state.num_pending = len(subjects)
     stream = cast(ConsumedStream, SimpleNamespace(log=log, contents=contents))
@@ -50,6 +52,12 @@ def test_the_filter_passes_over_others_and_the_position_follows() -> None:
     ahead, state, _ = reading([b"a", b"b", b"a", b"b"], filter_subject="a")
     assert [take(ahead, state) for _ in range(3)] == [1, 3, 0]
     assert state.position == 5
+
+
+def test_the_only_message_of_a_subject_is_read_at_once_however_many_others_there_are() -> None:
+    ahead, state, _ = reading([b"a"] * (2 * SKIPPED) + [b"b"] + [b"a"] * SKIPPED, filter_subject="b")
+    assert [take(ahead, state), take(ahead, state)] == [2 * SKIPPED + 1, 0]
+    assert state.position == 3 * SKIPPED + 2
 
 
 def test_what_left_the_stream_is_read_no_more() -> None:

@@ -24,10 +24,12 @@ SUBJECTS = st.sampled_from([b"a", b"a.b", b"a.c", b"b.a", b"b.b", b"b.c.d"])
 PATTERNS = st.sampled_from([b">", b"a", b"a.*", b"*.b", b"b.>", b"zz", b"zz.*"])
 
 
-def held(subjects: list[bytes]) -> Contents:
-    """Contents of a stream in memory that holds a message on each of these."""
+def held(subjects: list[bytes], history: int = -1) -> Contents:
+    """Contents of a stream in memory that holds a message on each of these, at most `history` of a subject."""
     log = Log.open(MemoryFiles(bytes), "x", LogOptions(sync="never", preallocate_bytes=0, cache_bytes=0), 0)
-    contents = Contents(log, StreamConfig(name="S"), lambda sequence, subject: None, lambda: None)
+    contents = Contents(
+        log, StreamConfig(name="S", max_msgs_per_subject=history), lambda sequence, subject: None, lambda: None
+    )
     add(contents, subjects)
     return contents
 
@@ -99,6 +101,43 @@ def test_a_purge_in_turns_is_the_purge_at_once(subjects: list[bytes], pattern: b
     assert {sequence - 1 for sequence, _ in reported} == set(range(len(subjects))) - set(left[0])
 
 
+@given(
+    st.lists(SUBJECTS, max_size=30),
+    st.lists(SUBJECTS, max_size=3, unique=True),
+    st.integers(1, 31),
+    st.sampled_from([-1, 3]),
+)
+def test_sequences_of_literal_subjects_are_known_wherever_their_only_message_or_a_history_tells(
+    subjects: list[bytes], patterns: list[bytes], sequence: int, history: int
+) -> None:
+    contents, wanted = held(subjects, history), SubjectFilter(patterns)
+    left = {record.offset + 1: record.subject for record in contents.scan(0)}
+    found = [place for place, subject in left.items() if place >= sequence and subject in patterns]
+    alone = all(subjects.count(left[place]) == 1 for place in found)
+    known = contents.known_from(sequence, wanted)
+    assert known == (found if alone or history > 0 else None)
+
+
+def test_the_only_message_of_a_subject_is_found_counted_and_purged_without_reading_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    contents, wanted = held([b"a"] * 50 + [b"b"] + [b"a"] * 50), SubjectFilter([b"b"])
+    monkeypatch.setattr(looking, "matching", None)
+    monkeypatch.setattr(looking, "records", None)
+
+    async def main() -> None:
+        assert await looking.count_matching(contents, 2, wanted) == 1
+        assert await looking.count_matching(contents, 52, wanted) == 0
+        assert await looking.next_matching(contents, 52, wanted) is None
+        found = await looking.next_matching(contents, 2, wanted)
+        assert found is not None
+        assert found.offset == 50
+        assert await looking.purge(contents, wanted, 0, 0, lambda gone: None) == 1
+
+    asyncio.run(main())
+    assert contents.subjects.messages == 100
+
+
 # ── between the turns others are served ──
 
 MESSAGES = 400
@@ -132,7 +171,7 @@ async def filled(desk: Desk) -> None:
 
 REQUESTS: dict[str, tuple[str, Any]] = {
     "subjects": ("STREAM.INFO.S", {"subjects_filter": "s.*"}),
-    "next": ("STREAM.MSG.GET.S", {"seq": 1, "next_by_subj": "t"}),
+    "next": ("STREAM.MSG.GET.S", {"seq": 1, "next_by_subj": "*"}),
     "last": ("STREAM.MSG.GET.S", {"last_by_subj": "*"}),
     "purge": ("STREAM.PURGE.S", {"filter": "s.*"}),
     "consumer, filtered": (
@@ -178,8 +217,8 @@ def test_a_long_request_takes_many_turns_of_the_loop(
     ("document", "messages"),
     [
         ({"seq": 1, "batch": 500}, MESSAGES + 1),
-        ({"seq": 1, "next_by_subj": "t", "batch": 5}, 1),
-        ({"seq": 1, "next_by_subj": "t"}, 1),
+        ({"seq": 1, "next_by_subj": "*", "batch": 5}, 1),
+        ({"seq": 1, "next_by_subj": "*"}, 1),
         ({"multi_last": ["s.*"], "batch": 1000}, MESSAGES),
         ({"multi_last": ["s.*"], "up_to_seq": 50}, 50),
     ],

@@ -46,6 +46,9 @@ class ReadAhead:
     def _read(self) -> bool:
         state, log = self._state, self._stream.log
         subjects = self.filter.matches if self.filter is not None else None
+        known = self._stream.contents.known_from(state.position, self.filter) if self.filter is not None else None
+        if known is not None:  # a subject may have one message in a million: the others need not be read
+            state.position = max(state.position, known[0] if known else sequence_of(log.end_offset))
         self.records, end = log.read_matching(offset_of(state.position), subjects, RECORDS, BYTES, SKIPPED)
         self.at = 0
         if self.records:

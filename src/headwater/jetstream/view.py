@@ -93,6 +93,9 @@ class _Contents(Contents):
             return 0
         return super().count_from(sequence, None)
 
+    def known_from(self, sequence: int, wanted: SubjectFilter) -> list[int] | None:
+        return None
+
 
 class ViewStream(Stream):
     """See the head of this module. `name` and `subject` are those that JetStream's clients use."""

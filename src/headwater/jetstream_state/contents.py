@@ -367,6 +367,9 @@ class Contents:
         """The first message at or above `sequence` that matches."""
         if not self.subjects.count(wanted):
             return None
+        known = self.known_from(sequence, wanted)
+        if known is not None:
+            return self.load(known[0]) if known else None
         return next((r for r in self.scan(max(offset_of(sequence), 0)) if wanted.matches(r.subject)), None)
 
     def sequence_at_time(self, time_ns: int) -> int:
@@ -381,7 +384,12 @@ class Contents:
             return self.log.count(max(offset_of(sequence), 0), self.log.end_offset)
         if sequence <= sequence_of(self.log.start_offset):
             return self.subjects.count(wanted)
-        return None
+        known = self.known_from(sequence, wanted)
+        return None if known is None else len(known)
+
+    def known_from(self, sequence: int, wanted: SubjectFilter) -> list[int] | None:
+        """The sequences from `sequence` on of the messages that match, ascending; None where the log has to be read."""
+        return self.subjects.sequences_from(wanted, sequence) if wanted.literals else None
 
     def counted_from(self, sequence: int, wanted: SubjectFilter | None) -> int:
         """As `count_from`, reading each message where that is required. Raises StorageError."""

@@ -29,6 +29,9 @@ STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; wh
 HEADER_OVERHEAD = 4  # added to a message with a header block
 MEMORY_OVERHEAD = 16  # the same for its memory store, with or without headers
 CACHED_SUBJECTS = 8192
+MOST_LISTED = (
+    64  # subjects of a filter, and messages of one of them, whose sequences are listed; a bucket's longest history
+)
 _DOT: cython.int = ord(".")
 
 
@@ -284,6 +287,24 @@ class SubjectTable:
             if wanted.matches(subject):
                 total += entry.count
         return total
+
+    def sequences_from(self, wanted: SubjectFilter, sequence: cython.longlong) -> list[int] | None:
+        """The sequences from `sequence` on of literal subjects, ascending. None where they are in the log only (no history
+        is kept, and the last message of a subject is not its only one), and where there are too many to list."""
+        found: list[int] = []
+        entry: SubjectEntry
+        if len(wanted.patterns) > MOST_LISTED:
+            return None
+        for _, entry in self._wanted(wanted):
+            if abs(entry.last) < sequence:
+                continue
+            if entry.history is not None and entry.count <= MOST_LISTED:
+                found += [each for each, _ in entry.history if each >= sequence]
+            elif entry.count == 1 and entry.last > 0:
+                found.append(entry.last)
+            else:
+                return None
+        return sorted(found)
 
     def counts(self, pattern: bytes) -> list[tuple[bytes, int]]:
         """(subject, messages) of the matching subjects, in the order of the subjects."""

@@ -30,14 +30,28 @@ async def records(contents: Contents, offset: int, end: int | None = None) -> As
             await asyncio.sleep(0)
 
 
+async def matching(
+    contents: Contents, offset: int, wanted: SubjectFilter | None, most: int
+) -> AsyncIterator[list[StoredRecord]]:
+    """As `records`, of those only that match, at most so many in one turn: none is made of the others."""
+    log, subjects = contents.log, wanted.matches if wanted is not None else None
+    while offset < log.end_offset:
+        some, offset = log.read_matching(offset, subjects, most, SCAN_BYTES, SCAN_RECORDS)
+        yield some
+        if offset < log.end_offset:
+            await asyncio.sleep(0)
+
+
 async def next_matching(contents: Contents, sequence: int, wanted: SubjectFilter) -> StoredRecord | None:
     """The first message at or above `sequence` that matches."""
     if wanted.literals and not contents.subjects.count(wanted):
         return None
-    async for some in records(contents, max(offset_of(sequence), 0)):
-        for record in some:
-            if wanted.matches(record.subject):
-                return record
+    known = contents.known_from(sequence, wanted)
+    if known is not None:
+        return contents.load(known[0]) if known else None
+    async for some in matching(contents, max(offset_of(sequence), 0), wanted, 1):
+        if some:
+            return some[0]
     return None
 
 
@@ -52,8 +66,8 @@ async def count_matching(contents: Contents, sequence: int, wanted: SubjectFilte
     elif sequence <= sequence_of(log.start_offset):
         return await _count_in_table(contents, wanted)
     count = 0
-    async for some in records(contents, offset_of(sequence)):
-        count += sum(1 for record in some if wanted is None or wanted.matches(record.subject))
+    async for some in matching(contents, offset_of(sequence), wanted, SCAN_RECORDS):
+        count += len(some)
     return count
 
 
@@ -134,6 +148,9 @@ async def purge(
     (sequence, subject) pairs removed in each turn. Returns how many were removed. Raises StorageError."""
     most = max(0, contents.count_of(wanted) - keep) if keep else contents.subjects.messages
     end = offset_of(below) if below else contents.log.end_offset
+    known = contents.known_from(1, wanted) if wanted is not None else None
+    if known is not None:
+        return await _drop_known(contents, [each for each in known if offset_of(each) < end][:most], on_removed)
     gone = 0
     async for some in records(contents, contents.log.start_offset, end):
         matching = [one for one in some if wanted is None or wanted.matches(one.subject)][: most - gone]
@@ -144,13 +161,24 @@ async def purge(
     return gone
 
 
+async def _drop_known(
+    contents: Contents, sequences: list[int], on_removed: Callable[[list[tuple[int, bytes]]], None]
+) -> int:
+    """Remove the messages with these sequences; returns how many."""
+    gone = 0
+    for start in range(0, len(sequences), SCAN_RECORDS):
+        some = contents.load_all(sequences[start : start + SCAN_RECORDS], SCAN_BYTES)
+        removed = contents.drop([record for record in some if record is not None])
+        on_removed(removed)
+        gone += len(removed)
+        await asyncio.sleep(0)
+    return gone
+
+
 async def purge_reach(contents: Contents, wanted: SubjectFilter | None) -> PurgeReach:
     """What a purge of `wanted` means for the consumers, now that it is done."""
     first, end = sequence_of(contents.log.start_offset), sequence_of(contents.log.end_offset)
     if wanted is None:
         return PurgeReach(None, first, first)
-    count = await count_matching(contents, first, wanted)
-    if count == 1 and wanted.literals:  # as with `keep` 1: the log need not be scanned for the message
-        return PurgeReach(wanted, first, contents.subjects.lasts(wanted)[-1])
-    left = await next_matching(contents, first, wanted) if count else None
+    left = await next_matching(contents, first, wanted) if await count_matching(contents, first, wanted) else None
     return PurgeReach(wanted, first, end if left is None else sequence_of(left.offset))
