@@ -10,6 +10,7 @@ from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.jetstream.outgoing import RecordSender, send_acks
 from headwater.jetstream_state.items import Item
+from headwater.model.header_edits import with_lines
 from headwater.streams.log_format import StoredRecord
 
 Call = tuple[bytes, bytes, bytes, bytes]
@@ -91,22 +92,25 @@ records = st.builds(
 )
 
 
-@given(st.lists(records, max_size=5), st.integers(0, 2**40), st.integers(10, 2**40))
-def test_records_go_out_with_the_numbers_of_their_delivery(
-    given_records: list[StoredRecord], given_before: int, pending: int
+@given(st.lists(records, max_size=5), st.integers(0, 2**40), st.integers(10, 2**40), st.booleans())
+def test_records_go_out_with_the_numbers_of_their_delivery_and_with_the_size_of_a_payload_left_out(
+    given_records: list[StoredRecord], given_before: int, pending: int, headers_only: bool
 ) -> None:
     received: list[Call] = []
     router = router_with(b"inbox", received)
     sent: list[int] = []
     head = b"$JS.ACK.S.C."
-    size = RecordSender(router, b"inbox", head, given_before, pending, -1).send(given_records, 0, 9, sent)
+    sender = RecordSender(router, b"inbox", head, given_before, pending, -1, headers_only)
+    size = sender.send(given_records, 0, 9, sent)
     expected = [
         (
             record.subject,
             b"$JS.ACK.S.C.1.%d.%d.%d.%d"
             % (record.offset + 1, given_before + number, record.timestamp_ns, pending - number),
-            record.header_block,
-            record.payload,
+            with_lines(record.header_block, b"Nats-Msg-Size: %d" % len(record.payload))
+            if headers_only
+            else record.header_block,
+            b"" if headers_only else record.payload,
         )
         for number, record in enumerate(given_records, 1)
     ]

@@ -25,7 +25,7 @@ from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.consumer_acks import Acks, Activity
-from headwater.jetstream.outgoing import RecordSender
+from headwater.jetstream.outgoing import RecordSender, with_size
 from headwater.jetstream.read_ahead import ReadAhead, filter_of
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
 from headwater.jetstream_documents.stream_rules import shown_metadata
@@ -36,7 +36,6 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import ConsumerRecord
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing.turns import Turns
-from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, format_time
 from headwater.streams.log import StoredRecord
 
@@ -335,10 +334,10 @@ class DeliveringConsumer(ABC):
     # ── messages ──
 
     def _may_send_runs(self) -> bool:
-        """Whether new messages can be sent in runs: unchanged, without delay, and with no redelivery due."""
+        """Whether new messages can be sent in runs: without delay, and with no redelivery due."""
         config, state = self.config, self.state
         return (
-            not (state.redeliveries or config.headers_only)
+            not state.redeliveries
             and config.replay_policy == "instant"
             and (config.ack_policy != "none" or self._stream.config.retention == "limits")
         )
@@ -352,7 +351,8 @@ class DeliveringConsumer(ABC):
         if most <= 0 or ahead.next() is None:
             return 0, 0
         delivered: list[int] = []
-        sender = RecordSender(self._router, inbox, self._acks.head, state.delivered_consumer, state.num_pending, room)
+        numbers = state.delivered_consumer, state.num_pending, room
+        sender = RecordSender(self._router, inbox, self._acks.head, *numbers, state.config.headers_only)
         size = sender.send(ahead.records, ahead.at, most, delivered)
         if delivered:
             ahead.at += len(delivered)
@@ -389,7 +389,7 @@ class DeliveringConsumer(ABC):
         state = self.state
         block, payload = record.header_block, record.payload
         if state.config.headers_only:
-            block, payload = _with_size(block, len(payload)), b""
+            block, payload = with_size(block, len(payload)), b""
         reply = b"%b%d.%d.%d.%d.%d" % (
             self._acks.head,
             state.attempts.get(again, 0) + 2 if again else 1,
@@ -472,8 +472,3 @@ class DeliveringConsumer(ABC):
         if again > 0:
             deadlines.append(now + int(again * SECOND))
         self._turns.set_alarm(deadlines)
-
-
-def _with_size(header_block: bytes, size: int) -> bytes:
-    """The header block of a headers-only delivery, with the size of the payload."""
-    return with_lines(header_block, b"Nats-Msg-Size: %d" % size)

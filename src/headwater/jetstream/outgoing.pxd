@@ -10,6 +10,7 @@ cdef bytes _RUNS
 cdef bytes _RUN_MEMBER
 
 cdef int _append_ack_subject(OutputBuffer buffer, bytes head, StoredRecord record, long long given, long long pending) except? -1
+cpdef bytes with_size(bytes header_block, Py_ssize_t size)
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1
 
 
@@ -22,6 +23,7 @@ cdef class RecordSender:
     cdef long long _given
     cdef long long _pending
     cdef Py_ssize_t _room
+    cdef bint _headers_only
     cdef OutputBuffer _buffer
     cdef MessageView _message
 

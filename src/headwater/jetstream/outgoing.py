@@ -90,6 +90,11 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
     return 0
 
 
+def with_size(header_block: bytes, size: cython.Py_ssize_t) -> bytes:
+    """The header block of a delivery without its payload, whose size it says."""
+    return b"%bNats-Msg-Size: %d\r\n\r\n" % (header_block.removesuffix(b"\r\n") or b"NATS/1.0\r\n", size)
+
+
 def _append_ack_subject(
     buffer: OutputBuffer, head: bytes, record: StoredRecord, given: cython.longlong, pending: cython.longlong
 ) -> cython.int:
@@ -110,7 +115,7 @@ class RecordSender:
 
     `head`: the prefix of their ack subjects. `given`: consumer sequence of the previous delivery. `pending`: matching
     messages left, including these. `room`: bytes (subject, ack subject, header block, payload) that may be delivered, -1
-    for no limit.
+    for no limit. `headers_only`: without payloads, whose sizes are in the headers.
     """
 
     def __init__(
@@ -121,6 +126,7 @@ class RecordSender:
         given: cython.longlong,
         pending: cython.longlong,
         room: cython.Py_ssize_t,
+        headers_only: cython.bint = False,
     ) -> None:
         self._router = router
         self._inbox = inbox
@@ -129,6 +135,7 @@ class RecordSender:
         self._given = given
         self._pending = pending
         self._room = room
+        self._headers_only = headers_only
         self._buffer = OutputBuffer()
         self._message = MessageView()
 
@@ -160,7 +167,11 @@ class RecordSender:
         """Deliver one record; returns its bytes, 0 when no subscriber took it or there is no room for it."""
         buffer: OutputBuffer = self._buffer
         message: MessageView = self._message
-        block_size: cython.Py_ssize_t = len(record.header_block)
+        block: bytes = record.header_block
+        payload: bytes = record.payload
+        if self._headers_only:
+            block, payload = with_size(block, len(payload)), b""
+        block_size: cython.Py_ssize_t = len(block)
         buffer.size = 0
         buffer.append(record.subject)
         message.subject_end = buffer.size
@@ -172,13 +183,13 @@ class RecordSender:
         if block_size != 0:
             append_number(buffer, block_size)
             buffer.append(b" ")
-        append_number(buffer, block_size + len(record.payload))
+        append_number(buffer, block_size + len(payload))
         buffer.append(b"\r\n")
         message.headers = buffer.size
         if block_size != 0:
-            buffer.append(record.header_block)
+            buffer.append(block)
         message.payload = buffer.size
-        buffer.append(record.payload)
+        buffer.append(payload)
         message.end = buffer.size
         buffer.append(b"\r\n")
         message.buffer = buffer.data  # last: it may have grown
