@@ -43,7 +43,7 @@ class Bench:
         self.durable: list[Item] = []
         config = StreamConfig(name="S", subjects=["orders"], **settings)
         contents = Contents(self.log, config, lambda sequence, subject: None, lambda: None)
-        self.rules = CountedRules(self.log, contents, self.duplicates, lambda: 42)
+        self.rules = CountedRules(contents, self.duplicates, lambda: 42)
         self.rules.judged = []
         self.answers = PublishAnswers("S", Domain())
         self.answers.router = router = Router(lambda callback: None, 1)

@@ -31,7 +31,7 @@ def rules(**settings: Any) -> PublishRules:
     log = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0), 1)
     config = StreamConfig(name="S", subjects=["orders.>"], **settings)
     contents = Contents(log, config, lambda sequence, subject: None, lambda: None)
-    made = PublishRules(log, contents, DuplicateWindow(100), lambda: 50)
+    made = PublishRules(contents, DuplicateWindow(100), lambda: 50)
     made.unwritten = Waiting()
     return made
 
@@ -191,7 +191,7 @@ def test_only_a_roll_up_a_ttl_and_a_republish_leave_something_to_do() -> None:
 
 def test_a_message_is_durable_once_the_log_has_it() -> None:
     made = rules()
-    log = made._log
+    log = made._contents.log
     log.stage(b"orders.eu", b"", b"payload", NOW)
     assert not made.is_durable(1)
     batch = log.seal()

@@ -38,6 +38,14 @@ def test_a_random_token_is_chosen_from_as_many_as_it_says() -> None:
     assert transform.apply(b"a", lambda choices: choices - 1) == b"b.2"
 
 
+def test_a_subject_that_was_transformed_before_is_transformed_alike_also_after_many_others() -> None:
+    transform = SubjectTransform("a.*", "b.$1")
+    for _ in range(2):
+        assert {transform.apply(b"a.%d" % number, first) for number in range(3000)} == {
+            b"b.%d" % n for n in range(3000)
+        }
+
+
 def test_partitions_are_the_fnv_hash_that_every_nats_server_uses() -> None:
     assert [partition(key, 10) for key in (b"", b"a", b"foobar")] == [1, 0, 0]
 

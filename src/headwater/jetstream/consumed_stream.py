@@ -10,7 +10,7 @@ from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.contents import Contents
-from headwater.streams.log import Log
+from headwater.streams.log import Log, StoredRecord
 
 
 class ConsumedStream(Protocol):
@@ -47,6 +47,6 @@ class ConsumedStream(Protocol):
     async def written(self) -> None:
         """Wait until every message captured so far is durable, or refused."""
 
-    def on_settled(self, sequence: int, subject: bytes) -> None:
+    def on_settled(self, record: StoredRecord) -> None:
         """A consumer no longer needs this message."""
         ...

@@ -158,4 +158,4 @@ class Acks:
     def _settled(self, sequence: int) -> None:
         record = self._stream.contents.load(sequence)
         if record is not None:
-            self._stream.on_settled(sequence, record.subject)
+            self._stream.on_settled(record)

@@ -411,7 +411,7 @@ class DeliveringConsumer(ABC):
         if self.config.replay_policy == "original":
             self._pace.note(record, now)
         if self.config.ack_policy == "none" and self._stream.config.retention != "limits":
-            self._stream.on_settled(sequence, record.subject)
+            self._stream.on_settled(record)
 
     def _note_turn(self, now: int) -> None:
         """Record that this turn has delivered."""

@@ -22,7 +22,7 @@ from headwater.jetstream_state.atomic_batch import BatchSoFar
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition, sourced
 from headwater.jetstream_state.expiry import with_ttl_of_at_least
-from headwater.jetstream_state.items import Item, Particulars
+from headwater.jetstream_state.items import Item, ItemsBySubject, Particulars
 from headwater.jetstream_state.publish_checks import (
     MAX_HEADER_BLOCK,
     Allowed,
@@ -37,9 +37,7 @@ from headwater.jetstream_state.schedule_checks import ScheduleRules
 from headwater.jetstream_state.schedules import is_schedule, with_rollup
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.model.header_block import lookup
-from headwater.model.subject import matches
 from headwater.streams.dedup import DuplicateWindow
-from headwater.streams.log import Log
 
 if TYPE_CHECKING:
     from headwater.jetstream_sources.republish import Republisher
@@ -99,15 +97,15 @@ class PublishRules:
     store that much more; None without a limit. `server_has_room`: the same for the server. `unwritten`: set when the
     stream is attached."""
 
-    def __init__(self, log: Log, contents: Contents, duplicates: DuplicateWindow, ticks_ns: Callable[[], int]) -> None:
+    def __init__(self, contents: Contents, duplicates: DuplicateWindow, ticks_ns: Callable[[], int]) -> None:
         self.has_room: Callable[[int], bool] | None = None
         self.server_has_room: Callable[[int], bool] | None = None
         self.unwritten: Unwritten | None = None
-        self._log = log
         self._contents = contents
         self._duplicates = duplicates
         self._ticks_ns = ticks_ns
         self.sums = Sums(lambda subject: contents.subjects.last(subject), contents.load)
+        self._by_subject = ItemsBySubject()
         self._in_flight = 0  # messages with a sequence that are not durable yet, and their bytes
         self._in_flight_bytes = 0
         self.configure(contents.config)
@@ -118,6 +116,7 @@ class PublishRules:
         bounded = config.discard_new_per_subject or config.max_msgs > 0 or config.max_bytes > 0
         self._refuses_new = config.discard == "new" and bounded  # or there is nothing that "new" could refuse
         self.republisher = _republisher(config)
+        self._allowed = Allowed(config.allow_rollup_hdrs, config.allow_msg_ttl, config.allow_msg_counter)
         self.transform = transform_of(config.subject_transform) if config.subject_transform is not None else None
         unwritten = self.items()
         self._in_flight = sum(1 for item in unwritten if item.subject)
@@ -143,7 +142,8 @@ class PublishRules:
     def last_sequence(self) -> int:
         """The last assigned sequence; that of the last durable message while nothing is being written."""
         busy = self.unwritten is not None and self.unwritten.busy
-        return self._log.next_offset if busy else self._log.end_offset
+        log = self._contents.log
+        return log.next_offset if busy else log.end_offset
 
     def plain_block(self, header_block: bytes) -> bytes:
         """The header block as stored, as far as that depends on the message's headers alone."""
@@ -225,7 +225,7 @@ class PublishRules:
 
     def is_durable(self, sequence: int) -> bool:
         """Whether the message with this sequence is durable."""
-        return offset_of(sequence) < self._log.end_offset
+        return offset_of(sequence) < self._contents.log.end_offset
 
     def note_staged(self, subject: bytes, sequence: int, admitted: Admitted) -> None:
         """An admitted publish was given its sequence."""
@@ -274,11 +274,6 @@ class PublishRules:
         if 0 < config.max_msg_size < len(header_block) + len(payload):
             raise api_error("message_too_large")
 
-    @property
-    def _allowed(self) -> Allowed:
-        config = self.config
-        return Allowed(config.allow_rollup_hdrs, config.allow_msg_ttl, config.allow_msg_counter)
-
     def _check_headers(
         self, header_block: bytes, subject: bytes, payload: bytes, now: int, so_far: BatchSoFar | None
     ) -> Demands:
@@ -300,9 +295,9 @@ class PublishRules:
         """Whether the subject has a last message and that message is not a schedule."""
         if so_far is not None and subject in so_far.subjects:
             return subject not in so_far.schedules
-        for item in reversed(self.items()):
-            if item.subject == subject:
-                return item.particulars is None or not is_schedule(item.particulars.header_block)
+        item = self._newest(subject)
+        if item is not None:
+            return item.particulars is None or not is_schedule(item.particulars.header_block)
         last = self._contents.subjects.last(subject)
         message = self._contents.load(last) if last else None
         return message is not None and not is_schedule(message.header_block)
@@ -319,10 +314,15 @@ class PublishRules:
         so_far.check_expectations(header_block, subject)
 
     def _last_of_subject(self, pattern: bytes) -> int:
-        for item in reversed(self.items()):
-            if item.subject and (item.subject == pattern or matches(pattern, item.subject)):
-                return item.sequence
-        return self._contents.subjects.last(pattern)
+        item = self._newest(pattern)
+        return item.sequence if item is not None else self._contents.subjects.last(pattern)
+
+    def _newest(self, pattern: bytes) -> Item | None:
+        """The newest of the matching messages that are staged or being written."""
+        unwritten = self.unwritten
+        return (
+            self._by_subject.newest((unwritten.waiting, unwritten.writing), pattern) if unwritten is not None else None
+        )
 
     def _check_room(self, subject: bytes, size: int, so_far: BatchSoFar | None = None) -> None:
         count, weight = (so_far.count, so_far.size) if so_far is not None else (0, 0)
@@ -335,7 +335,8 @@ class PublishRules:
         of_subject = 0
         # What is in flight is searched only where the durable ones alone do not reach the limit: not for keys that exist.
         if self._contents.subjects.total(subject) < self.config.max_msgs_per_subject:
-            of_subject = sum(1 for item in self.items() if item.subject == subject)
+            if self.unwritten is not None:
+                of_subject = self._by_subject.count((self.unwritten.waiting, self.unwritten.writing), subject)
             of_subject += so_far.subjects.get(subject, 0) if so_far is not None else 0
         in_flight, in_flight_bytes = self._in_flight + count, self._in_flight_bytes + weight
         reason = self._contents.refusal(subject, size, in_flight, in_flight_bytes, of_subject)

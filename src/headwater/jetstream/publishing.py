@@ -63,7 +63,7 @@ class Publishing:
         config, log = contents.config, contents.log
         self.answers = PublishAnswers(config.name, domain)
         self.duplicates = DuplicateWindow(config.duplicate_window)
-        self.rules = PublishRules(log, contents, self.duplicates, ticks_ns)
+        self.rules = PublishRules(contents, self.duplicates, ticks_ns)
         self.committer: Committer | None = None
         self._contents = contents
         self._log = log

@@ -413,14 +413,14 @@ class Stream:
         if committer is not None and (self.log.has_deletions or committer.busy):
             await committer.barrier()
 
-    def on_settled(self, sequence: int, subject: bytes) -> None:
+    def on_settled(self, record: StoredRecord) -> None:
         """A consumer no longer needs a message: on an interest stream or a work queue it may be removed."""
         retention = self.config.retention
         if retention == "limits":
             return
-        if retention == "interest" and self.consumers.is_needed(sequence, subject):
+        if retention == "interest" and self.consumers.is_needed(sequence_of(record.offset), record.subject):
             return
-        if self.contents.remove(sequence):
+        if self.contents.remove_record(record):
             self._after_removals()
 
     def drop_settled(self, sequences: list[int]) -> None:

@@ -216,10 +216,11 @@ class Contents:
     def remove(self, sequence: int) -> bool:
         """Remove one message; False when it is not there. Raises StorageError."""
         record = self.load(sequence)
-        if record is None:
-            return False
-        self._remove(record.subject, sequence, self._size(record))
-        return True
+        return record is not None and self.remove_record(record)
+
+    def remove_record(self, record: StoredRecord) -> bool:
+        """As `remove`, of a message that was read."""
+        return self._remove(record.subject, sequence_of(record.offset), self._size(record))
 
     def roll_up(self, kind: bytes, subject: bytes, sequence: int) -> None:
         """The message at `sequence` replaces all before it: of its subject, of all subjects that it matches if it has

@@ -58,7 +58,7 @@ class Counted(NamedTuple):
 def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
     """Check a publish that is an addition: only counters accept one, and its value must be valid. Raises
     JetStreamError."""
-    text = lookup(block, INCREMENT_HEADER)
+    text = lookup(block, INCREMENT_HEADER) if INCREMENT_HEADER in block else b""
     if not text:
         return
     if not _INCREMENT.fullmatch(text):
@@ -67,7 +67,7 @@ def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
         raise api_error("counter_disabled")
     if payload:
         raise api_error("counter_has_payload")
-    if any(lookup(block, name) for name in _FORBIDDEN):
+    if any(name in block and lookup(block, name) for name in _FORBIDDEN):
         raise api_error("increment_invalid")
 
 

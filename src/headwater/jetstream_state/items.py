@@ -10,6 +10,7 @@ from typing import NamedTuple
 import cython
 
 from headwater.errors import JetStreamError
+from headwater.model.subject import is_literal, matches
 
 Answer = Callable[[JetStreamError | None], None]
 """Called once in the loop: with None when the message is durable, else with the reason why it was not stored."""
@@ -95,3 +96,70 @@ def unchecked(
 def unacknowledged(subject: bytes, sequence: cython.longlong, size: cython.Py_ssize_t) -> Item:
     """The item of a message that gets no acknowledgement of its own."""
     return unchecked(b"", subject, sequence, size, b"")
+
+
+class _Index:
+    """The newest item of each subject in `items`, as far as they were read, and how many there are."""
+
+    items: list[Item]
+    read: int
+    newest: dict[bytes, Item]
+    counts: dict[bytes, int]
+
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+        self.read = 0
+        self.newest = {}
+        self.counts = {}
+
+    def catch_up(self) -> None:
+        """Read what was appended."""
+        item: Item
+        at: cython.Py_ssize_t
+        for at in range(self.read, len(self.items)):
+            item = self.items[at]
+            if item.subject:
+                self.newest[item.subject] = item
+                self.counts[item.subject] = self.counts.get(item.subject, 0) + 1
+        self.read = len(self.items)
+
+
+class ItemsBySubject:
+    """Finds items that are not durable yet by their subject. A list of them only grows, and is read once: a publish that
+    expects a sequence may come while hundreds are in flight."""
+
+    _indexes: list[_Index]
+
+    def __init__(self) -> None:
+        self._indexes = []
+
+    def newest(self, lists: tuple[list[Item], ...], pattern: bytes) -> Item | None:
+        """The newest item whose subject matches; `lists`: all items, the newest list first."""
+        literal: cython.bint = is_literal(pattern)
+        for index in self._caught_up(lists):
+            if literal:
+                found = index.newest.get(pattern)
+            else:
+                matching = [item for subject, item in index.newest.items() if matches(pattern, subject)]
+                found = max(matching, key=_sequence, default=None)
+            if found is not None:
+                return found
+        return None
+
+    def count(self, lists: tuple[list[Item], ...], subject: bytes) -> int:
+        """The number of items with this subject."""
+        return sum([index.counts.get(subject, 0) for index in self._caught_up(lists)])
+
+    def _caught_up(self, lists: tuple[list[Item], ...]) -> list[_Index]:
+        indexes = []
+        for items in lists:
+            if items:
+                index = next((known for known in self._indexes if known.items is items), None) or _Index(items)
+                index.catch_up()
+                indexes.append(index)
+        self._indexes = indexes
+        return indexes
+
+
+def _sequence(item: Item) -> int:
+    return item.sequence

@@ -13,6 +13,7 @@ for long or other blocks, it searches. `of_batch_alone` is its like for messages
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import cython
@@ -192,39 +193,39 @@ def check_before_id(
     `last_sequence`: the last assigned sequence. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
-    if allowed.in_batch is None and lookup(block, b"Nats-Batch-Id"):
+    if allowed.in_batch is None and _value(block, b"Nats-Batch-Id"):
         raise api_error("atomic_publish_disabled")
     check_increment(block, payload, allowed=allowed.counter)
-    expected_stream = lookup(block, b"Nats-Expected-Stream")
+    expected_stream = _value(block, b"Nats-Expected-Stream")
     if expected_stream and expected_stream != stream.encode():
         raise api_error("expected_stream")
-    ttl = lookup(block, b"Nats-TTL") or b""
+    ttl = _value(block, b"Nats-TTL") or b""
     if ttl and not allowed.ttl and (allowed.in_batch is not None or _ttl(ttl) is not None):
         raise api_error("ttl_disabled")
     if allowed.in_batch is not None:
         if ttl and _ttl(ttl) is None:
             raise api_error("ttl_invalid")
         allowed.in_batch()
-    expected = lookup(block, b"Nats-Expected-Last-Subject-Sequence")
-    pattern = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject")
+    expected = _value(block, b"Nats-Expected-Last-Subject-Sequence")
+    pattern = _value(block, b"Nats-Expected-Last-Subject-Sequence-Subject")
     if expected:
         last = last_of_subject(pattern or subject)
         if _number(expected) != last:
             raise api_error("wrong_last_sequence", sequence=last)
     elif pattern:
         raise api_error("sequence_for_subject_missing")
-    expected = lookup(block, b"Nats-Expected-Last-Sequence")
+    expected = _value(block, b"Nats-Expected-Last-Sequence")
     if expected and _number(expected) != last_sequence:
         raise api_error("wrong_last_sequence", sequence=last_sequence)
     adds_rollup = allowed.schedules is not None and check_schedule(block, subject, allowed.schedules)
-    if lookup(block, b"Nats-Stream-Source"):
+    if _value(block, b"Nats-Stream-Source"):
         raise api_error("source_header")
     return Demands(
-        lookup(block, b"Nats-Msg-Id") or b"",
-        lookup(block, b"Nats-Expected-Last-Msg-Id") or None,
-        (lookup(block, b"Nats-Rollup") or b"").lower(),
-        lookup(block, b"Nats-TTL") or b"",
-        lookup(block, INCREMENT_HEADER) or b"",
+        _value(block, b"Nats-Msg-Id") or b"",
+        _value(block, b"Nats-Expected-Last-Msg-Id") or None,
+        (_value(block, b"Nats-Rollup") or b"").lower(),
+        ttl,
+        _value(block, INCREMENT_HEADER) or b"",
         adds_rollup,
     )
 
@@ -255,6 +256,12 @@ def is_ttl(text: bytes) -> bool:
     return _ttl(text) is not None
 
 
+def _value(block: bytes, name: bytes) -> bytes | None:
+    """As `lookup`, quicker where the name does not occur."""
+    return lookup(block, name) if name in block else None
+
+
+@lru_cache(1024)
 def _ttl(text: bytes) -> int | None:
     """The TTL in nanoseconds, 0 for `never` (in any case of letters), None for an invalid one."""
     if text.lower() == b"never":

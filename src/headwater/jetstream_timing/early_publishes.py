@@ -1,8 +1,8 @@
 """Publishes to a stream that is being created: they wait for its files, and are its first messages.
 
-A file stream exists for clients once its files are durable, some milliseconds after the request. Who publishes meanwhile
-would be told that nobody captures the subject, and would have to try again. Held are messages up to MOST_BYTES; the
-publishers of those beyond get what they would get without this, status 503. Where the creation fails, all of them do.
+A file stream exists for clients once its files are durable, some milliseconds after the request. A publish in between would
+get status 503, as if no stream captured the subject, and its client would have to try again. At most MOST_BYTES are held;
+what exceeds them gets status 503 as before, and all that is held gets it where the creation fails.
 
 It does nothing for a stream in memory, which exists at once, and does not judge: that is the stream's own task.
 """

@@ -167,11 +167,12 @@ async def _drop_known(
     """Remove the messages with these sequences; returns how many."""
     gone = 0
     for start in range(0, len(sequences), SCAN_RECORDS):
+        if start:
+            await asyncio.sleep(0)
         some = contents.load_all(sequences[start : start + SCAN_RECORDS], SCAN_BYTES)
         removed = contents.drop([record for record in some if record is not None])
         on_removed(removed)
         gone += len(removed)
-        await asyncio.sleep(0)
     return gone
 
 

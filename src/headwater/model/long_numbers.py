@@ -4,6 +4,7 @@ Refuses what `int` takes beyond digits and a sign: blanks, underscores, digits o
 """
 
 _PIECE = 4000  # digits
+_LIMIT = 10**_PIECE
 
 
 def read_number(text: str) -> int:
@@ -22,7 +23,7 @@ def write_number(value: int) -> str:
     """The text of an integer of any length."""
     sign, value = ("-", -value) if value < 0 else ("", value)
     pieces: list[str] = []
-    while value >= 10**_PIECE:
-        value, rest = divmod(value, 10**_PIECE)
+    while value >= _LIMIT:
+        value, rest = divmod(value, _LIMIT)
         pieces.append(f"{rest:0{_PIECE}d}")
     return sign + str(value) + "".join(reversed(pieces))

@@ -24,6 +24,7 @@ _FUNCTION = re.compile(r"\{\{\s*([A-Za-z]+)\s*\(([^)]*)\)\s*\}\}")
 _PLACE = re.compile(r"\$(\d+)")
 _NUMBER = re.compile(r"\d{1,9}")
 _LARGEST = (1 << 31) - 1
+_REMEMBERED = 1024  # results of a transform; a stream's subjects repeat
 
 
 class Part(NamedTuple):
@@ -68,6 +69,8 @@ class SubjectTransform:
         if not is_valid_subject(self._source) or not is_valid_subject(_plain(destination)):
             raise ValueError("invalid subject")
         self.parts = [_read_part(token, len(self._stars)) for token in _split_tokens(destination)]
+        self._results: dict[bytes, bytes] = {}
+        self._by_chance = any(part.function == "random" for part in self.parts)
         literal = [part.text for part in self.parts if not part.function]
         if "*" in literal or (">" in literal) != (self._tail >= 0):
             raise ValueError("invalid subject")
@@ -89,6 +92,9 @@ class SubjectTransform:
 
     def apply(self, subject: bytes, choose: Callable[[int], int]) -> bytes | None:
         """The transformed subject; None when `subject` does not match the source."""
+        known = self._results.get(subject)
+        if known is not None:
+            return known
         if not matches(self._source, subject):
             return None
         tokens = subject.decode("utf-8", "surrogateescape").split(".")
@@ -99,7 +105,12 @@ class SubjectTransform:
                 made += tokens[self._tail :] if part.text == ">" else [part.text]
             else:
                 made.append(_fill(part, stood_for, subject, choose))
-        return ".".join(made).encode("utf-8", "surrogateescape")
+        result = ".".join(made).encode("utf-8", "surrogateescape")
+        if not self._by_chance:
+            if len(self._results) >= _REMEMBERED:
+                self._results.clear()
+            self._results[subject] = result
+        return result
 
 
 def partition(key: bytes, buckets: int) -> int:
