@@ -23,6 +23,7 @@ MESSAGE = 128 + 60  # bytes of a message on the wire: payload, control line, its
 
 _NUMBER = r"([\d.,]+)"
 _BROKER = r"^{} +[\d.]+ \([\d.-]+\) +" + _NUMBER + r" \("  # a row of `./hw bench broker`: nats-server's, then ours
+_ROUTED = r"^  {}: CPU us, both nodes +[\d.]+ \([\d.-]+\) +"  # a row of `./hw bench cluster`, the same
 # A row of `./hw bench growth` at a size.
 _GROWN = r"^{}: server CPU us/message\n(?:  headwater .*\n)*?  headwater +{} +"
 _CPU = _GROWN + _NUMBER
@@ -65,13 +66,13 @@ COSTS = {
     "crossing": Cost(
         "a message that goes to another worker, in both together",
         "us",
-        r"^\| routed, 100 subjects in turn: CPU us \|.*?\| " + _NUMBER,
+        _ROUTED.format("routed, 100 subjects") + _NUMBER,
         1.31,
     ),
     "crossing, batched": Cost(
         "the same, of many with one control line",
         "us",
-        r"^\| routed, one control line: CPU us a message, both nodes \|.*?\| " + _NUMBER,
+        _ROUTED.format("routed") + _NUMBER,
         0.32,
     ),
     "login": Cost(
