@@ -122,7 +122,6 @@ def test_the_only_message_of_a_subject_is_found_counted_and_purged_without_readi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     contents, wanted = held([b"a"] * 50 + [b"b"] + [b"a"] * 50), SubjectFilter([b"b"])
-    monkeypatch.setattr(looking, "matching", None)
     monkeypatch.setattr(looking, "records", None)
 
     async def main() -> None:

@@ -172,14 +172,13 @@ class DirectGet:
         if first is None or request.batch < 0:  # nothing is wanted but the end
             answer.end(b"")
             return
-        async for some in looking.records(contents, first.offset):
+        async for some in looking.records(contents, first.offset, wanted=wanted):
             for record in some:
-                if wanted is None or wanted.matches(record.subject):
-                    if not answer.send(record):
-                        answer.end(b"")
-                        return
-                    if answer.is_turn_over:
-                        await self._give_way(reply)
+                if not answer.send(record):
+                    answer.end(b"")
+                    return
+                if answer.is_turn_over:
+                    await self._give_way(reply)
         answer.end(b"")
 
     async def _multi_last(self, reply: bytes, request: DirectGetRequest) -> None:

@@ -17,28 +17,24 @@ from headwater.streams.log import StoredRecord
 SUBJECTS = 1024  # scanned in one turn, some 3 us each
 
 
-async def records(contents: Contents, offset: int, end: int | None = None) -> AsyncIterator[list[StoredRecord]]:
-    """The durable records from `offset` on, in batches of one turn's size; up to `end`, or to the end of the log at the last
-    read. There is no pause after the last batch."""
-    while some := contents.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
-        offset = some[-1].offset + 1
-        if end is not None and offset >= end:
-            yield [record for record in some if record.offset < end]
-            return
-        yield some
-        if offset < contents.log.end_offset:
-            await asyncio.sleep(0)
-
-
-async def matching(
-    contents: Contents, offset: int, wanted: SubjectFilter | None, most: int
+async def records(
+    contents: Contents,
+    offset: int,
+    end: int | None = None,
+    wanted: SubjectFilter | None = None,
+    most: int | None = None,
 ) -> AsyncIterator[list[StoredRecord]]:
-    """As `records`, of those only that match, at most so many in one turn: none is made of the others."""
+    """The durable records from `offset` on that match, in batches of one turn, which may be empty; up to `end`, or to the
+    end of the log at the last read. `most`: in one turn. There is no pause after the last batch."""
     log, subjects = contents.log, wanted.matches if wanted is not None else None
-    while offset < log.end_offset:
-        some, offset = log.read_matching(offset, subjects, most, SCAN_BYTES, SCAN_RECORDS)
-        yield some
-        if offset < log.end_offset:
+
+    def goes_on() -> bool:
+        return offset < log.end_offset and (end is None or offset < end)
+
+    while goes_on():
+        some, offset = log.read_matching(offset, subjects, most or SCAN_RECORDS, SCAN_BYTES, SCAN_RECORDS)
+        yield some if end is None else [record for record in some if record.offset < end]
+        if goes_on():
             await asyncio.sleep(0)
 
 
@@ -49,7 +45,7 @@ async def next_matching(contents: Contents, sequence: int, wanted: SubjectFilter
     known = contents.known_from(sequence, wanted)
     if known is not None:
         return contents.load(known[0]) if known else None
-    async for some in matching(contents, max(offset_of(sequence), 0), wanted, 1):
+    async for some in records(contents, max(offset_of(sequence), 0), wanted=wanted, most=1):
         if some:
             return some[0]
     return None
@@ -66,7 +62,7 @@ async def count_matching(contents: Contents, sequence: int, wanted: SubjectFilte
     elif sequence <= sequence_of(log.start_offset):
         return await _count_in_table(contents, wanted)
     count = 0
-    async for some in matching(contents, offset_of(sequence), wanted, SCAN_RECORDS):
+    async for some in records(contents, offset_of(sequence), wanted=wanted):
         count += len(some)
     return count
 
@@ -84,9 +80,9 @@ async def _count_in_table(contents: Contents, wanted: SubjectFilter) -> int:
                 if abs(entry.last) > sequence_of(begin - 1):
                     growing[name] = log.end_offset
         await asyncio.sleep(0)
-    async for some in records(contents, begin):
+    async for some in records(contents, begin, wanted=wanted):
         for record in some:
-            if wanted.matches(record.subject) and record.offset >= growing.get(record.subject, begin):
+            if record.offset >= growing.get(record.subject, begin):
                 count += 1
     return count
 
@@ -111,8 +107,8 @@ async def lasts_up_to(contents: Contents, wanted: SubjectFilter, up_to: int) -> 
     if up_to >= contents.log.end_offset:
         return await last_sequences(contents.subjects, wanted, up_to + 1)
     lasts: dict[bytes, int] = {}
-    async for some in records(contents, 0, up_to):
-        lasts.update((one.subject, sequence_of(one.offset)) for one in some if wanted.matches(one.subject))
+    async for some in records(contents, 0, up_to, wanted):
+        lasts.update((one.subject, sequence_of(one.offset)) for one in some)
     return sorted(lasts.values())
 
 
@@ -152,8 +148,8 @@ async def purge(
     if known is not None:
         return await _drop_known(contents, [each for each in known if offset_of(each) < end][:most], on_removed)
     gone = 0
-    async for some in records(contents, contents.log.start_offset, end):
-        matching = [one for one in some if wanted is None or wanted.matches(one.subject)][: most - gone]
+    async for some in records(contents, contents.log.start_offset, end, wanted):
+        matching = some[: most - gone]
         on_removed(contents.drop(matching))
         gone += len(matching)
         if gone >= most:
