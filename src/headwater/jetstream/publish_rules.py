@@ -237,6 +237,7 @@ class PublishRules:
 
     def note_done(self, items: list[Item], *, stored: bool = True) -> None:
         """These messages are durable or, if not `stored`, lost."""
+        self._by_subject.forget()
         if self.config.allow_msg_counter:
             for item in items:
                 self.sums.note_done(item.subject, item.sequence, stored=stored)

@@ -146,6 +146,10 @@ class ItemsBySubject:
                 return found
         return None
 
+    def forget(self) -> None:
+        """Drop the indexes, and with them the items that became durable and their payloads."""
+        self._indexes = []
+
     def count(self, lists: tuple[list[Item], ...], subject: bytes) -> int:
         """The number of items with this subject."""
         return sum([index.counts.get(subject, 0) for index in self._caught_up(lists)])

@@ -31,6 +31,7 @@ _ID = b"Nats-Msg-Id"
 _EXPECTED = b"Nats-Expected-Stream"
 _ID_LINE = b"\r\n" + _ID + b":"
 _SEARCH = -2  # of `_walk`
+LONGEST_REMEMBERED = 64  # bytes of a TTL; a header may have a thousand times as many
 LONGEST_WALK = 1024  # bytes; a search takes less for each byte and more for each call
 
 
@@ -261,13 +262,19 @@ def _value(block: bytes, name: bytes) -> bytes | None:
     return lookup(block, name) if name in block else None
 
 
-@lru_cache(1024)
 def _ttl(text: bytes) -> int | None:
     """The TTL in nanoseconds, 0 for `never` (in any case of letters), None for an invalid one."""
+    return _remembered_ttl(text) if len(text) <= LONGEST_REMEMBERED else _read_ttl(text)
+
+
+def _read_ttl(text: bytes) -> int | None:
     if text.lower() == b"never":
         return 0
     ttl = int(text) * SECOND if text.isdigit() and len(text) < 12 else parse_duration(text) or 0
     return ttl if ttl >= SECOND else None
+
+
+_remembered_ttl = lru_cache(1024)(_read_ttl)
 
 
 def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = Allowed()) -> None:  # noqa: B008
