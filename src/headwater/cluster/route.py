@@ -183,19 +183,23 @@ class Route(PeerConnection):
         return 0
 
     def on_ping(self) -> cython.int:
-        if self.registered or self.cluster.is_proved(self):
+        if self._introduced():
             self.send(PONG)
         return 0
 
     def on_pong(self) -> cython.int:
-        if self.registered or self.cluster.is_proved(self):
+        if self._introduced():
             PeerConnection.on_pong(self)
         return 0
 
     def on_error(self, text: bytes) -> cython.int:
-        if self.registered or self.cluster.is_proved(self):
+        if self._introduced():
             self.cluster.on_error(self, text.decode("utf-8", "replace"))
         return 0
+
+    def _introduced(self) -> bool:
+        """Whether the peer has sent its CONNECT; it is refused otherwise."""
+        return self.registered or self.cluster.is_proved(self)
 
     def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> cython.int:
         return self._take_interest(Interest(b"", subject, queue, token, 1))
