@@ -23,7 +23,6 @@ MESSAGE = 128 + 60  # bytes of a message on the wire: payload, control line, its
 
 _NUMBER = r"([\d.,]+)"
 _BROKER = r"^{} +[\d.]+ \([\d.-]+\) +" + _NUMBER + r" \("  # a row of `./hw bench broker`: nats-server's, then ours
-_ROUTED = r"^  {}: CPU us, both nodes +[\d.]+ \([\d.-]+\) +"  # a row of `./hw bench cluster`, the same
 # A row of `./hw bench growth` at a size.
 _GROWN = r"^{}: server CPU us/message\n(?:  headwater .*\n)*?  headwater +{} +"
 _CPU = _GROWN + _NUMBER
@@ -66,14 +65,14 @@ COSTS = {
     "crossing": Cost(
         "a message that goes to another worker, in both together",
         "us",
-        _ROUTED.format("routed, 100 subjects") + _NUMBER,
-        1.31,
+        r"^crossing costs both workers .* and " + _NUMBER + r" us in turn$",
+        0.15,
     ),
     "crossing, batched": Cost(
         "the same, of many with one control line",
         "us",
-        _ROUTED.format("routed") + _NUMBER,
-        0.32,
+        r"^crossing costs both workers " + _NUMBER + r" us more",
+        0.05,
     ),
     "login": Cost(
         "a client that connects and logs in", "us", _MADE.format("connections that publish in turn", "10,000"), 414

@@ -3,16 +3,17 @@
     parent ── holds the port, starts the workers, passes signals on; serves no clients
       ├─ worker 1   clients, streams, the Iggy face, monitoring (with the figures of all: monitoring/workers.py)
       ├─ worker 2   clients
-      └─ …          each routes to each other over loopback
+      └─ …          each routes to each other over a Unix socket
 
 All listen on the same address (SO_REUSEPORT), and the system deals new connections out. Among themselves they are a cluster
 under a name and a route password made for this run, which are on no command line and in no file. One line says that the
 server is ready, once every worker knows every other.
 
-A worker that ends by itself is replaced: the others go on, and the new one has its number, its route port and, if it is the
-first, its streams, opened as after any crash. One that ends too often, or does not come up again, is given up: then the
-exit status says so in the end. When the parent is killed, its workers see the end of a pipe and stop. `max_connections` is
-one limit for all of them: each writes the number of its clients into shared memory. Those of accounts count for each worker.
+A worker that ends by itself is replaced: the others go on, and the new one has its number, its socket for routes and, if
+it is the first, its streams, opened as after any crash. One that ends too often, or does not come up again, is given up:
+then the exit status says so in the end. When the parent is killed, its workers see the end of a pipe and stop.
+`max_connections` is one limit for all of them: each writes the number of its clients into shared memory. Those of accounts
+count for each worker.
 """
 
 import asyncio
@@ -41,6 +42,7 @@ from headwater.jetstream_workers.line import ALL
 from headwater.monitoring.board import Board
 from headwater.monitoring.whole import PageAnswers
 from headwater.monitoring.workers import Figures, Seats
+from headwater.net.local_sockets import forget, new_place
 from headwater.net.tcp import reserve
 from headwater.server.config.draft import ServerConfig
 from headwater.server.service_manager import READY, STOPPING, notify
@@ -65,7 +67,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 class Report(msgspec.Struct, omit_defaults=True):
     """What a worker tells its parent, a line each: where it is once it listens, `meshed`, or why it `failed`."""
 
-    route: int = 0
     monitor: str = ""
     ports: dict[str, list[str]] = {}
     iggy: dict[str, str] = {}
@@ -81,6 +82,7 @@ class Shape(msgspec.Struct, frozen=True):
     websocket_port: int
     name: str
     password: str
+    sockets: str
     spread: bool
 
     def config(self, whole: ServerConfig, number: int, place: "Place") -> ServerConfig:
@@ -89,10 +91,12 @@ class Shape(msgspec.Struct, frozen=True):
         cluster = ClusterOptions(
             name=self.name,
             host=HOST,
-            port=place.port,
+            port=number,
+            place=self.sockets,
             username="worker",
             password=self.password,
             routes=place.routes,
+            advertise=f"{HOST}:{number}",
             no_advertise=True,
         )
         websocket = broker.websocket and broker.websocket.replace(port=self.websocket_port)
@@ -111,9 +115,9 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a worker is among the others: its route port (0: any), the routes it dials, and how many others it awaits."""
+    """Where a worker is among the others: whether it replaces one, the routes it dials, and how many others it awaits."""
 
-    port: int
+    replaces: bool
     routes: tuple[str, ...]
     others: int
 
@@ -136,7 +140,7 @@ class Worker(Serving):
         self._reports = reports
         self._lifeline = lifeline
         self._others = again.place.others
-        self._replaces = again.place.port != 0
+        self._replaces = again.place.replaces
         self._number = again.number
         self._iggy = iggy
         self._board = board
@@ -184,7 +188,7 @@ class Worker(Serving):
         ports = {kind: urls for kind, urls in self._ports().items() if kind != "cluster"}
         listeners = {} if self._iggy is None else self.broker.iggy.listeners()
         iggy = {name: f"{host}:{port}" for name, (host, port) in listeners.items()}
-        send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports, iggy=iggy))
+        send_report(self._reports, Report(monitor=monitor, ports=ports, iggy=iggy))
         meshed = asyncio.ensure_future(self._together(cluster))
         stopped = asyncio.ensure_future(self._stop.wait())
         patience = AGAIN if self._replaces else PATIENCE
@@ -247,10 +251,11 @@ class Workers:
             self._held.append(reserve(broker.websocket.host or broker.host, broker.websocket.port))
         ports = [int(held.getsockname()[1]) for held in self._held]
         token = secrets.token_hex(8)
-        self._shape = Shape(count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32), spread)
+        self._shape = Shape(
+            count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32), new_place(), spread
+        )
         self._running: dict[int, int] = {}  # process id -> number
         self._reports: dict[int, IO[bytes]] = {}  # by number
-        self._routes: dict[int, int] = {}  # number -> its port for routes
         self._ends: dict[int, list[float]] = {}  # number -> when it ended by itself, seconds
         self._lifeline = os.pipe()
         self._board = Board(count)
@@ -303,12 +308,12 @@ class Workers:
     # ── starting ──
 
     def _start_all(self) -> Report | None:
-        """Start the workers; the first has to listen before the others can get its ports. None when it did not start."""
+        """Start the workers; the first has to listen before the others dial it. None when it did not start."""
         others = self._shape.count - 1
-        first = self._start(1, Place(0, (), others)) and self._next_report(1)
+        first = self._start(1, Place(False, (), others)) and self._next_report(1)
         if not first:
             return None
-        place = Place(0, _routes_to([first.route]), others)
+        place = Place(False, _routes_to([1]), others)
         numbers = range(2, self._shape.count + 1)
         if not all(self._start(number, place) for number in numbers) or not all(map(self._next_report, numbers)):
             return None
@@ -361,7 +366,6 @@ class Workers:
         line = self._reports[number].readline()
         report = msgspec.json.decode(line, type=Report) if line else Report(failed="it ended")
         if not report.failed:
-            self._routes[number] = report.route or self._routes[number]
             return report
         if not self._stopping:
             self._failed = True
@@ -412,7 +416,7 @@ class Workers:
             logger.critical("worker %d has ended %d times in %g s and is given up", number, len(ends), ENDS_WITHIN)
             return
         alive = self._running.values()
-        place = Place(self._routes[number], _routes_to([self._routes[other] for other in alive]), len(alive))
+        place = Place(True, _routes_to(alive), len(alive))
         if self._start(number, place) and (report := self._next_report(number)) and self._next_report(number):
             _log_iggy(report)  # a port that was not chosen is another one now
             logger.warning("worker %d is replaced", number)
@@ -428,6 +432,7 @@ class Workers:
             os.close(fd)
         for reports in self._reports.values():
             reports.close()
+        forget(self._shape.sockets)
         self._board.close()
         if self._usage is not None:
             self._usage.close()
@@ -460,8 +465,8 @@ def _log_iggy(report: Report) -> None:
         logger.info("Listening for Iggy clients (%s) on %s", name, address)
 
 
-def _routes_to(ports: Iterable[int]) -> tuple[str, ...]:
-    return tuple(f"nats-route://{HOST}:{port}" for port in ports)
+def _routes_to(numbers: Iterable[int]) -> tuple[str, ...]:
+    return tuple(f"nats-route://{HOST}:{number}" for number in numbers)
 
 
 def send_report(fd: int, report: Report) -> None:

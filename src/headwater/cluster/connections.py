@@ -18,6 +18,7 @@ from headwater.net.layer import Layer
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.listening import Listener, bind
+from headwater.net.local_sockets import bind_local, dial_local
 from headwater.net.tcp import dial
 from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
 
@@ -55,6 +56,15 @@ class Connections:
 
     def bind(self) -> None:
         """Bind the route port; `open` starts accepting. Raises EnvironmentProblem and ConfigError."""
+        if self._options.place:
+            self.listener = bind_local(
+                self._options.place,
+                self._options.port,
+                lambda: self._make_route(""),
+                limits=self._limits,
+                farewell=encode_error(MAXIMUM_CONNECTIONS),
+            )
+            return
         make_link: Callable[[LinkOwner], Link] = Link
         tls = self._options.tls
         if tls is not None:
@@ -118,6 +128,9 @@ class Connections:
         layer: Layer | None = None
         try:
             place = url_address(url)
+            if self._options.place:
+                await dial_local(self._options.place, place.port or 0, route, DIAL_SECONDS)
+                return
             if self._dial_tls is not None:
                 from headwater.net.tls import TlsLayer
 

@@ -12,6 +12,8 @@ class ClusterOptions(Record, secret=("routes", "password")):
     """nats-server's `cluster` block. `port` 0 takes any free one. `routes` are URLs, which may contain passwords.
 
     `exports` are the subjects that may go to other brokers, `imports` those that may come from them.
+
+    `place`: the Unix sockets of processes that are one server (`net.local_sockets`); then ports are their numbers.
     """
 
     name: str = ""
@@ -32,6 +34,7 @@ class ClusterOptions(Record, secret=("routes", "password")):
     tls: TlsOptions | None = None
     exports: SubjectRules | None = None
     imports: SubjectRules | None = None
+    place: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:

@@ -175,7 +175,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         """The peer's address as `host:port`, for messages; empty when unknown."""
         name = self._transport.get_extra_info("peername") if self._transport else None
         if not isinstance(name, tuple):
-            return str(name or "")
+            return name.lstrip(b"\0").decode() if isinstance(name, bytes) else str(name or "")  # a Unix socket
         return f"{bracketed(plain_host(name[0]))}:{name[1]}"
 
     @property

@@ -40,6 +40,7 @@ LONGEST_PAUSE = 1.0
 FAREWELL_SECONDS = 0.1  # seconds that a refused connection stays open, so that its peer can read the reason
 MOST_FAREWELLS = 64  # connections at a time; others are closed at once
 NO_LIMITS = Limits()
+NOWHERE = ("local", 0)  # the address of a Unix socket's peer, which has none
 HTTP_FAREWELL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -57,7 +58,9 @@ class Guest(Protocol):
 
 
 class Listener:
-    """Made by `bind`. `make_link` is called for every connection; `port` is the one that was bound."""
+    """Made by `bind`. `make_link` is called for every connection; `port` is the one that was bound, or the one that is given
+    for sockets without ports.
+    """
 
     def __init__(
         self,
@@ -66,12 +69,13 @@ class Listener:
         limits: Limits = NO_LIMITS,
         farewell: bytes = b"",
         tls: "ssl.SSLContext | None" = None,
+        port: int | None = None,
     ) -> None:
         self.sockets = sockets
         self.places = Places(limits, asyncio.get_running_loop().time)
         self._farewell = farewell
         self._leaving: dict[socket.socket, asyncio.TimerHandle] = {}  # refused connections that are still open
-        self.port = int(sockets[0].getsockname()[1])
+        self.port = int(sockets[0].getsockname()[1]) if port is None else port
         self.refused = 0  # failed accepts, for lack of descriptors or memory
         self._make_link = make_link
         self._tls = tls  # asyncio's own TLS, for protocols that are not links
@@ -139,7 +143,7 @@ class Listener:
                 return
             self._pause = FIRST_PAUSE
             accepted.setblocking(False)
-            self._receive(accepted, address)
+            self._receive(accepted, address or NOWHERE)
 
     async def _accept_one_by_one(self, one: socket.socket) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""TCP: listen and dial. Only this module and `net.listening` make the sockets of asyncio links.
+"""TCP: listen and dial. Only this module, `net.listening` and `net.local_sockets` make the sockets of asyncio links.
 
 TCP_NODELAY is set (asyncio's default): links batch their output once per loop iteration.
 """

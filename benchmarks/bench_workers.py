@@ -1,0 +1,131 @@
+"""What a second worker costs, and what it brings: `./hw bench workers`.
+
+One broker of one process and one of two workers (`serve --workers 2 --spread_streams`) run all the time; repetitions
+alternate A B A B. The figure to judge by is the CPU of all processes of the broker for each message (each delivery, or each
+publish into a stream): rates say little where clients, load generator and workers share two cores. What two workers could do
+on two cores of their own follows from it, if work spreads evenly:
+
+    gain = 2 x CPU of one process / CPU of two workers
+
+In the rows of core messages the payload has 128 bytes, and the control lines of a publisher are equal.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from contestants import describe_machine, refuse_interpreted, start_headwater
+from load_generator import Failure
+from workers_load import NAME, Brokers, Flow, Requests, Stored, Used
+
+DELIVERIES = 4_000_000
+STORED = 200_000
+REQUESTED = 40_000
+SMOKE_MESSAGES = 4_000
+GOAL = 1.7  # of throughput, on two free cores
+
+ACROSS = Flow("4 pairs, across", (1, 1, 2, 2), (2, 2, 1, 1), pairs=True)
+ACROSS_IN_TURN = Flow("1 to 1 across, 100 subjects in turn", (1,), (2,), subjects=100)
+FLOWS = [
+    Flow("1 to 8, four at each worker", (1,), (1, 1, 1, 1, 2, 2, 2, 2)),
+    Flow("4 pairs, both at one worker", (1, 1, 2, 2), (1, 1, 2, 2), pairs=True),
+    ACROSS,
+    ACROSS_IN_TURN,
+]
+REQUESTS = [Requests("requests across, 1 at a time", 1), Requests("requests across, 64 at a time", 64)]
+STREAMS = [
+    Stored("2 streams, published where they are", elsewhere=False),
+    Stored("2 streams, published at the other worker", elsewhere=True),
+]
+CASES: list[tuple[Sequence[Flow | Requests | Stored], int]] = [
+    (FLOWS, DELIVERIES),
+    (REQUESTS, REQUESTED),
+    (STREAMS, STORED),
+]
+WITH_GOAL = (FLOWS[0].name, STREAMS[0].name)
+
+
+def start(stack: ExitStack, directory: Path, count: int) -> Brokers:
+    """A broker of so many workers, whose streams are spread over them."""
+    options = ["--name", NAME, "-js", "-sd", str(directory / str(count))]
+    if count > 1:
+        options += ["--workers", str(count), "--spread_streams"]
+    return Brokers(stack.enter_context(start_headwater(*options)), count)
+
+
+def spell(values: list[float], digits: int) -> str:
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
+
+
+def describe(name: str, alone: list[Used], together: list[Used]) -> str:
+    """The line of one row."""
+    ratio = statistics.median(one.cpu for one in together) / statistics.median(one.cpu for one in alone)
+    gain = 2 / ratio
+    verdict = f"  goal {GOAL:g}x: {'met' if gain >= GOAL else 'MISSED'}" if name in WITH_GOAL else ""
+    cpu = "".join(f"{spell([one.cpu for one in used], 3):<24}" for used in (alone, together))
+    rate = " / ".join(f"{statistics.median(one.rate for one in used) / 1000:.0f}" for used in (alone, together))
+    return f"{name:<42}{cpu}{ratio:<8.2f}{f'{gain:.2f}x':<8}{rate}{verdict}"
+
+
+def describe_crossing(rows: dict[str, list[list[Used]]]) -> str:
+    """What a message that crosses costs more than one that stays, in both workers together."""
+    more = []
+    for flow in (ACROSS, ACROSS_IN_TURN):
+        alone, together = (statistics.median(one.cpu for one in used) for used in rows[flow.name])
+        more.append(f"{together - alone:.3f} us")
+    return f"crossing costs both workers {more[0]} more a message, of many with one control line, and {more[1]} in turn"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="hw bench workers", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="a few messages: only proves that it runs")
+    parser.add_argument("--cases", default="", help="comma-separated parts of names: 1 to 8, pairs, streams, …")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    parser.add_argument("--allow-interpreted", action="store_true")
+    arguments = parser.parse_args()
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
+    wanted = [part.strip() for part in arguments.cases.split(",") if part.strip()]
+    sizes = [(case, size) for cases, size in CASES for case in cases]
+    heading = (
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
+    )
+    rows: dict[str, list[list[Used]]] = {}
+    if not arguments.json:
+        print(
+            f"{heading}\n\n{'CPU us/message of all processes':<42}{'1 process':<24}{'2 workers':<24}ratio   gain    k/s"
+        )
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        brokers = [start(stack, Path(directory), count) for count in (1, 2)]
+        for case, messages in sizes:
+            if wanted and not any(part in case.name for part in wanted):
+                continue
+            row = rows[case.name] = [[] for _ in brokers]
+            for _ in range(repetitions):
+                for used, broker in zip(row, brokers, strict=True):
+                    used.append(case.run(broker, SMOKE_MESSAGES if arguments.smoke else messages))
+            if not arguments.json:
+                print(describe(case.name, *row), flush=True)
+    if arguments.json:
+        print(json.dumps({"machine": heading, "rows": rows}, indent=1))
+        return 0
+    print("", *([describe_crossing(rows)] if {ACROSS.name, ACROSS_IN_TURN.name} <= rows.keys() else []), sep="\n")
+    print(
+        "gain: messages a second of two workers on two free cores by those of one process on one, if CPU is what ends it"
+    )
+    print("Smoke run: its figures mean nothing." if arguments.smoke else "")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failure, OSError) as error:
+        sys.exit(f"bench workers: {error}")
