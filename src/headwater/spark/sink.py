@@ -25,6 +25,7 @@ from headwater.client.blocking import BlockingClient
 from headwater.errors import ConfigError
 from headwater.spark.attempts import Attempt
 from headwater.spark.garbage import settle
+from headwater.spark.read_ahead import read_ahead
 from headwater.spark.replay import Replay
 from headwater.spark.row_publisher import Published, RowPublisher
 from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
@@ -80,7 +81,7 @@ def write_partition(
     )
     try:
         start = 0
-        for batch in together(batches):
+        for batch in read_ahead(together(batches)):
             if start == 0 and attempt is None and exactly_once:
                 publisher.ask(check_batch)
             if batch.num_rows:
