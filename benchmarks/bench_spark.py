@@ -70,6 +70,8 @@ GOALS = (
     Goal("into Parquet, from our broker against Kafka", "our broker, to Parquet", "Kafka, to Parquet", 2),
     Goal("AvailableNow, from our broker against Kafka", "our broker, AvailableNow", "Kafka, AvailableNow", 2),
     Goal("from nats-server against Kafka", "nats-server, map", "Kafka", 1.3),
+    Goal("into Parquet, from nats-server against Kafka", "nats-server, to Parquet", "Kafka, to Parquet", 1.3),
+    Goal("AvailableNow, from nats-server against Kafka", "nats-server, AvailableNow", "Kafka, AvailableNow", 1.3),
     Goal("into Parquet against nats-py rows", "nats-server, to Parquet", "nats-py rows, to Parquet", 8),
     Goal("from our broker against from nats-server", "our broker, map", "nats-server, map", 1),
     Goal("from Iggy against from nats-server", "Iggy, map", "nats-server, map", 1),
@@ -88,8 +90,12 @@ GOALS = (
         True,
     ),
     Goal("JetStream sink against awaited publishes", "our sink", "nats-py sink", 10),
+    Goal("sink, synced, exactly once against Kafka unsynced", "sink, our broker", "Kafka sink", 0.75),
+    Goal("sink, the same with the option stream", "sink, our broker, stream named", "Kafka sink", 0.75),
     Goal("sink, unsynced, at least once against Kafka", "sink, our broker, unsynced, at least once", "Kafka sink", 1),
 )
+
+BESIDE_KAFKA = ("nats-server, ", "our broker, ", "Kafka")
 
 Figures = dict[str, list[float]]
 
@@ -114,45 +120,54 @@ class Bench(NamedTuple):
         return max(1, self.messages // SHARE)
 
 
-def measure_reads(bench: Bench, *, other_headers: bool) -> Iterator[tuple[str, float]]:
-    """Rows per second of each way to read. `other_headers`: include ways without a goal."""
+def measure_reads(bench: Bench, *, other_headers: bool, twice: bool) -> Iterator[tuple[str, float]]:
+    """Rows per second of each way to read. `other_headers`: include ways without a goal. `twice`: what is compared with
+    Kafka is read a second time, in the reverse order."""
+    ways = ways_to_read(bench)
+    if other_headers:
+        for name, kept in (("raw", "raw"), ("no headers", "none")):
+            ways[f"nats-server, {name}"] = (bench.messages, partial(drain_with, bench, kept))
+    times = {name: [work.seconds(way)] for name, (_, way) in ways.items()}
+    if twice:
+        for name in reversed([name for name in ways if name.startswith(BESIDE_KAFKA)]):
+            times[name].append(work.seconds(ways[name][1]))
+    for name, (rows, _) in ways.items():
+        yield name, rows / statistics.mean(times[name])
+
+
+def ways_to_read(bench: Bench) -> dict[str, tuple[int, Callable[[], object]]]:
+    """The ways by name, each with the rows that it reads. Those that are compared stand side by side."""
+    spark, share = bench.spark, bench.share
+    sources = {"nats-server": bench.nats, "our broker": bench.broker}
+    frames = {name: partial(work.our_frame, spark, url) for name, url in sources.items()}
+    streams = {
+        name: partial(work.our_stream, spark, url, minPartitions=work.PARTITIONS) for name, url in sources.items()
+    }
+    if bench.kafka:
+        frames["Kafka"] = partial(kafka_peer.frame, spark, bench.kafka)
+        streams["Kafka"] = partial(kafka_peer.stream, spark, bench.kafka)
     ways: dict[str, tuple[int, Callable[[], object]]] = {
-        "nats-server, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.nats))),
-        "nats-py rows": (bench.share, lambda: work.drain(work.peer_frame(bench.spark, bench.nats, bench.share))),
+        "nats-py rows": (share, lambda: work.drain(work.peer_frame(spark, bench.nats, share))),
+        "nats-py rows, to Parquet": (share, lambda: work.to_parquet(work.peer_frame(spark, bench.nats, share))),
         "reader alone, nats-server": (bench.messages, work.reader_alone(bench.nats)),
         "reader alone, our broker": (bench.messages, work.reader_alone(bench.broker)),
         "batches built beforehand": (
             bench.messages,
-            lambda: work.drain(work.built_frame(bench.spark, bench.broker, bench.messages)),
+            lambda: work.drain(work.built_frame(spark, bench.broker, bench.messages)),
         ),
-        "our broker, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.broker))),
-        "our broker, to Parquet": (bench.messages, lambda: work.to_parquet(work.our_frame(bench.spark, bench.broker))),
-        "our broker, AvailableNow": (
-            bench.messages,
-            lambda: work.available_now(work.our_stream(bench.spark, bench.broker, minPartitions=work.PARTITIONS)),
-        ),
-        "Iggy, map": (bench.messages, lambda: work.drain(work.iggy_frame(bench.spark, bench.iggy))),
-        "nats-server, to Parquet": (bench.messages, lambda: work.to_parquet(work.our_frame(bench.spark, bench.nats))),
-        "nats-py rows, to Parquet": (
-            bench.share,
-            lambda: work.to_parquet(work.peer_frame(bench.spark, bench.nats, bench.share)),
-        ),
+        "Iggy, map": (bench.messages, lambda: work.drain(work.iggy_frame(spark, bench.iggy))),
     }
-    if bench.kafka:
-        ways["Kafka"] = (bench.messages, lambda: work.drain(kafka_peer.frame(bench.spark, bench.kafka)))
-        ways["Kafka, to Parquet"] = (
-            bench.messages,
-            lambda: work.to_parquet(kafka_peer.frame(bench.spark, bench.kafka)),
-        )
-        ways["Kafka, AvailableNow"] = (
-            bench.messages,
-            lambda: work.available_now(kafka_peer.stream(bench.spark, bench.kafka)),
-        )
-    if other_headers:
-        for name, kept in (("raw", "raw"), ("no headers", "none")):
-            ways[f"nats-server, {name}"] = (bench.messages, partial(drain_with, bench, kept))
-    for name, (rows, way) in ways.items():
-        yield name, rows / work.seconds(way)
+    for name, frame in frames.items():
+        ways[name if name == "Kafka" else f"{name}, map"] = bench.messages, partial(feed, frame, work.drain)
+    for name, frame in frames.items():
+        ways[f"{name}, to Parquet"] = bench.messages, partial(feed, frame, work.to_parquet)
+    for name, stream in streams.items():
+        ways[f"{name}, AvailableNow"] = bench.messages, partial(feed, stream, work.available_now)
+    return ways
+
+
+def feed(source: Callable[[], "DataFrame"], sink: Callable[["DataFrame"], None]) -> None:
+    sink(source())
 
 
 def drain_with(bench: Bench, headers: str) -> None:
@@ -234,7 +249,7 @@ def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figu
             work.check_frame(frame, count)
     for number in range(warm + repetitions):
         ways: dict[str, Iterator[tuple[str, float]]] = {
-            "read": measure_reads(bench, other_headers=number == warm and not bench.smoke),
+            "read": measure_reads(bench, other_headers=number == warm and not bench.smoke, twice=not bench.smoke),
             "micro": measure_micro_batches(bench),
             "small": measure_small(bench),
             "publish": measure_publishing(bench),

@@ -1,19 +1,20 @@
-"""How the CPU time of a row is spent on its way from a stream into Spark: microseconds per row, by subtraction.
+"""How the CPU time of a row is spent on its way from a stream into Spark: microseconds per row.
 
     broker        the server's process, while the range is read
     socket        this process reads the bytes from the socket and finds the messages in them
     decode        ... and puts their fields into columns
-    hand-over     ... and makes record batches of the columns
+    hand-over     ... and makes record batches of the columns, by its own clock: the difference of two reads was below zero
     Spark         all processes of Spark while it reads the same range into noop, minus the three above: the pipe from the
                   Python worker, the JVM, and the cost of planning a query, spread over its rows
 
+Decoding and Spark's share are differences.
 CPU time rather than elapsed time, because it does not depend on other load. It includes the fixed cost of a query, so few
 rows look expensive.
 """
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 from contestants import read_cpu_time
@@ -21,15 +22,18 @@ from contestants import read_cpu_time
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
 from headwater.net.blocking import deadline_after
-from headwater.spark.options import parse_options
+from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
-from headwater.spark.reader import read_batches
+from headwater.spark.record_batches import record_batches
 from headwater.spark.schema import source_schema
 from headwater.spark.stored_replay import ANSWER_BYTES
 from headwater.streams.range_answer import ANSWER_HEAD, decode_head
 from headwater.wire.message_view import MessageView
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 
 class RowCosts(NamedTuple):
@@ -74,18 +78,25 @@ def costs(url: str, stream: str, server: int, spark_reads: Callable[[], object],
         for _ in read_range(whole, options):
             pass
 
-    def build() -> None:
-        for _ in read_batches(whole, options, schema):
-            pass
-
     socket = cpu_of(lambda: drop(url, whole), server)[0] if as_stored else 0.0
     decoded, broker = cpu_of(decode, server)
-    built, _ = cpu_of(build, server)
+    handed_over = min(hand_over(whole, options, schema) for _ in range(2))
     before = cpu_of_children(server)
     spark_reads()
     all_of_spark = cpu_of_children(server) - before
-    seconds = (broker, socket, decoded - socket, built - decoded, all_of_spark - built)
+    seconds = (broker, socket, decoded - socket, handed_over, all_of_spark - decoded - handed_over)
     return RowCosts(*(each / rows * 1e6 for each in seconds))
+
+
+def hand_over(whole: Range[str], options: SourceOptions, schema: "StructType") -> float:
+    """CPU seconds of this process that go into making record batches of a range's columns."""
+    seconds = 0.0
+    for columns in read_range(whole, options):
+        before = time.process_time()
+        for _ in record_batches([columns], whole.place, options, schema):
+            pass
+        seconds += time.process_time() - before
+    return seconds
 
 
 def cpu_of(work: Callable[[], None], server: int) -> tuple[float, float]:
