@@ -39,6 +39,39 @@ def test_each_publish_is_answered_in_its_turn_with_its_sequence_or_its_own_answe
     ]
 
 
+replies = st.sampled_from([b"inbox.a", b"inbox.a", b"inbox.bb", b"other.x", b"nobody"])
+gaps = st.sampled_from([1, 1, 1, 1, 2, 89, 900])
+
+
+@given(st.integers(0, 120), st.lists(st.tuples(replies, gaps, st.sampled_from([b"", b"", b"own"])), max_size=30))
+def test_acks_count_on_whatever_the_replies_and_the_digits(start: int, given: list[tuple[bytes, int, bytes]]) -> None:
+    received: list[Call] = []
+    router = router_with(b"inbox.*", received)
+    router.subscribe_internal(b"other.x", lambda *call: received.append(call))
+    items, expected, sequence = [], [], start
+    for reply, gap, own in given:
+        sequence += gap
+        items.append(Item(reply, own, b"s", sequence, 1, b""))
+        if reply != b"nobody":
+            expected.append((reply, b"", b"", own or b'{"seq":%d}' % sequence))
+    send_acks(router, items, b'{"seq":')
+    assert received == expected
+
+
+def test_an_ack_reaches_whoever_listens_when_its_turn_comes() -> None:
+    received: list[Call] = []
+    router = router_with(b"inbox", received)
+    late: list[Call] = []
+    joins = Item(b"inbox", b"", b"s", 2, 1, b"", None, lambda error: listen())
+
+    def listen() -> None:
+        router.subscribe_internal(b"inbox", lambda *call: late.append(call))
+
+    send_acks(router, [Item(b"inbox", b"", b"s", 1, 1, b""), joins, Item(b"inbox", b"", b"s", 3, 1, b"")], b"#")
+    assert [call[3] for call in received] == [b"#1}", b"#2}", b"#3}"]
+    assert [call[3] for call in late] == [b"#2}", b"#3}"]
+
+
 def test_answers_of_several_batches_are_written_together() -> None:
     scheduled: list[Callable[[], None]] = []
     router = Router(scheduled.append, seed=1)

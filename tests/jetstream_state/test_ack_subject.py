@@ -36,6 +36,19 @@ def test_it_is_an_ack_subject_where_the_protocol_has_it_so(tokens: list[bytes]) 
     assert read(subject) == expected(subject)
 
 
+@given(st.lists(st.sampled_from([b"", b"1", b"22", b"x", b"9" * 19, b"9" * 20, b"\xb2", b"-1"]), max_size=9))
+def test_behind_a_known_head_it_is_the_same(tokens: list[bytes]) -> None:
+    head, where = b"$JS.ACK.S.C.", AckSubject()
+    subject = head + b".".join(tokens)
+    found = (where.stream_sequence, where.consumer_sequence) if where.read_behind(subject, len(head)) else None
+    assert found == (expected(subject) if SHORT.fullmatch(subject) else None)
+
+
+@given(st.binary(max_size=60), st.integers(0, 70))
+def test_behind_any_head_any_bytes_are_read_or_refused(subject: bytes, start: int) -> None:
+    assert AckSubject().read_behind(subject, start) in (True, False)
+
+
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(subject: bytes) -> None:
     assert read(subject) == expected(subject)

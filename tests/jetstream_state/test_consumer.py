@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_state.consumer import (
@@ -9,6 +10,8 @@ from headwater.jetstream_state.consumer import (
     ACKED_ALL,
     DELIVERED,
     GIVEN_UP,
+    MOST_DELIVERIES,
+    NEVER,
     REDELIVERED,
     STALE_ENTRIES,
     Consumer,
@@ -21,6 +24,10 @@ def consumer(start: int = 1, **config: object) -> Consumer:
     made = Consumer(ConsumerConfig(**given), start)  # type: ignore[arg-type]
     made.num_pending = 1000
     return made
+
+
+def waits(made: Consumer) -> dict[int, tuple[int, int]]:
+    return {sequence: (entry.first, entry.deadline) for sequence, entry in made.unacked.items()}
 
 
 def deliver(made: Consumer, *sequences: int, now: int = 0) -> None:
@@ -95,7 +102,7 @@ def test_a_run_leaves_what_deliveries_one_by_one_would(steps: list[int], backoff
     together.deliver_run(sequences, 50)
     deliver(single, *sequences, now=50)
     assert together.snapshot() == single.snapshot()
-    assert (together.unacked, together.num_pending) == (single.unacked, single.num_pending)
+    assert (waits(together), together.num_pending) == (waits(single), single.num_pending)
     assert together.expire(1000) == single.expire(1000)
     assert together.next_redelivery() == single.next_redelivery()
     for sequence, number in zip(sequences, range(1, 9), strict=False):
@@ -234,7 +241,7 @@ def test_every_message_is_acknowledged_or_will_come_again(walk: list[tuple[str, 
             assert due not in acked
             made.deliver_again(due, now)
         elif verb in ("ack", "term") and 0 < number <= sent:
-            made.ack(number, made.unacked.get(number, (number, 0))[0])
+            made.ack(number, made.unacked[number].first if number in made.unacked else number)
             acked.add(number)
         elif verb == "nak" and 0 < number <= sent:
             made.nak(number, 0, now)
@@ -277,7 +284,7 @@ def test_a_snapshot_and_the_events_after_it_make_the_present_state(
             made.deliver_run([following, *range(following + 1 + number % 2, following + number)], now)
         elif step == "ack" and made.unacked:
             sequence = sorted(made.unacked)[number % len(made.unacked)]
-            made.ack(sequence, made.unacked[sequence][0])
+            made.ack(sequence, made.unacked[sequence].first)
         elif step == "nak" and made.unacked:
             made.nak(sorted(made.unacked)[number % len(made.unacked)], 0, now)
         elif step == "again" and (sequence := made.next_redelivery()):
@@ -382,7 +389,7 @@ def test_a_delayed_nak_and_progress_keep_the_number_of_the_first_delivery() -> N
     made.nak(7, 30, 10)
     assert made.expire(10) == 40
     made.progress(8, 60)
-    assert made.unacked == {7: (1, 40), 8: (2, 160)}
+    assert waits(made) == {7: (1, 40), 8: (2, 160)}
     made.ack(7, 1)
     assert (made.floor_consumer, made.floor_stream) == (1, 7)
 
@@ -461,6 +468,46 @@ def test_many_acks_leave_deadlines_and_floor_right_when_the_stale_entries_are_dr
     assert made.next_redelivery() == 3
 
 
+def test_messages_of_one_run_are_due_together_but_for_those_that_were_given_more_time() -> None:
+    made = consumer()
+    run = [1, 2, 3, 4]
+    made.deliver_run(run, now=0)
+    made.deliver_new(5, 0)
+    made.deliver_run([6, 7], now=1)
+    made.progress(2, 50)
+    made.ack(1, 1)
+    made.nak(4, 0, 50)
+    assert (run, made.expire(99)) == ([1, 2, 3, 4], 100)
+    assert made.expire(100) == 101
+    made.ack(7, 7)
+    assert made.expire(101) == 150
+    assert made.expire(150) == 0
+    came = []
+    while due := made.next_redelivery():
+        came.append(due)
+        made.deliver_again(due, 150)
+    assert came == [4, 3, 5, 6, 2]
+    assert made.expire(150) == 250
+
+
+def test_a_snapshot_with_impossible_numbers_is_cut_to_what_can_be_counted() -> None:
+    made = consumer()
+    deliver(made, 1)
+    saved = structs.replace(made.snapshot(), delivered_consumer=1 << 64, floor_consumer=1 << 65, unacked={1: 1 << 66})
+    again = consumer()
+    again.restore(saved, end=2, now=0)
+    assert again.deliver_new(2, 0) == MOST_DELIVERIES + 1
+    assert waits(again) == {1: (MOST_DELIVERIES, 100), 2: (MOST_DELIVERIES + 1, 100)}
+
+
+def test_a_wait_of_any_length_is_a_wait() -> None:
+    made = consumer(ack_wait=(1 << 63) - 1, backoff=None)
+    deliver(made, 1, now=1000)
+    assert made.expire(1 << 60) == 1000 + NEVER
+    made.nak(1, 1 << 70, 2000)
+    assert waits(made) == {1: (1, 2000 + NEVER)}
+
+
 def test_a_snapshot_has_every_number() -> None:
     made = consumer()
     deliver(made, 1, 2, 3, 4)
@@ -489,7 +536,7 @@ def test_a_snapshot_that_knows_more_than_the_log_is_cut_to_what_the_log_holds() 
     again = consumer(backoff=[10, 20])
     again.restore(saved, end=3, now=1000)
     assert (again.position, list(again.selected), again.delivered_stream, again.delivered_consumer) == (3, [2], 2, 7)
-    assert (again.attempts, again.unacked) == ({1: 1, 2: 1}, {1: (1, 1020), 2: (2, 1020)})
+    assert (again.attempts, waits(again)) == ({1: 1, 2: 1}, {1: (1, 1020), 2: (2, 1020)})
     made.floor_stream = 4
     again = consumer()
     again.restore(made.snapshot(), end=3, now=1000)
@@ -501,7 +548,7 @@ def test_a_snapshot_that_knows_more_than_the_log_is_cut_to_what_the_log_holds() 
     deliver(first, 1)
     waiting = consumer(backoff=[10, 20])
     waiting.restore(first.snapshot(), end=9, now=0)
-    assert waiting.unacked == {1: (1, 10)}
+    assert waits(waiting) == {1: (1, 10)}
 
 
 def test_replayed_events_settle_and_count_as_the_events_themselves_did() -> None:
@@ -522,7 +569,7 @@ def test_replayed_events_settle_and_count_as_the_events_themselves_did() -> None
     again.restore(saved, 100, 0)
     assert again.replay(made.events, 100, 500) == [3, 12]
     assert again.snapshot() == made.snapshot()
-    assert again.unacked == {11: (3, 520), 13: (5, 510)}
+    assert waits(again) == {11: (3, 520), 13: (5, 510)}
     before = again.snapshot()
     assert again.replay([[DELIVERED, 11, 13]], 100, 500) == []
     assert again.snapshot() == before, "what the snapshot knows already is not counted twice"

@@ -70,11 +70,11 @@ class Acks:
         self.advisories = Advisories(router, clock_ns, stream.domain)
         self._where = AckSubject()
         short, long, self.head = stream.domain.heads("ACK", stream.name, consumer.name)
-        self.intake = AckIntake(stream, consumer.state, self._on_settled, self._on_ack, turns.loop)
+        self.intake = AckIntake(stream, consumer.state, short, self._on_settled, self._on_ack, turns.loop)
         self._subscriptions = []
         if consumer.state.config.ack_policy != "none":
             self._subscriptions = [
-                router.subscribe_internal(short + b"*.*.*.*.*", self.intake.take),
+                router.subscribe_internal(short + b">", self.intake.take),
                 router.subscribe_internal(long + b"*.*.*.*.>", self._on_ack),
             ]
 

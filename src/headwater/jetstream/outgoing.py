@@ -11,6 +11,7 @@ Decided elsewhere: what to send, to which client and when (stream.py, pull.py).
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Match
     from cython.cimports.headwater.jetstream_state.items import Item
@@ -33,18 +34,28 @@ from headwater.wire.ack_runs import RUN_MEMBER, RUNS
 
 _RUNS: bytes = RUNS
 _RUN_MEMBER: bytes = RUN_MEMBER
+LONGEST_NUMBER: int = 20  # bytes in decimal, a sign included
+_DOT: cython.uchar = 46
+_BLANK: cython.uchar = 32
+_CR: cython.uchar = 13
+_LF: cython.uchar = 10
 
 
 def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
     """Answer every publish of a batch, in order; the router writes the answers together with those of other batches that
     end in this turn of the loop. `head`: the ordinary PubAck up to its sequence. A callback in place of a reply subject must
-    not raise."""
+    not raise.
+
+    Most acks are the one before but for the last digits of the sequence, and go to the same client: the buffer holds what
+    follows the subject, then the subject, so that only what differs is written anew."""
     buffer = OutputBuffer()
     message: MessageView = MessageView()
+    match: Match | None = None
     item: Item
     following: Item
+    counted: cython.longlong = -1  # the sequence in the buffer, if an ordinary ack is in it
+    reply: bytes = b""  # the subject in the buffer
     at: cython.Py_ssize_t = 0
-    size: cython.Py_ssize_t
     run: cython.Py_ssize_t
     while at < len(items):
         item = items[at]
@@ -62,32 +73,61 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
                 item = following
                 at += 1
                 run += 1
-        buffer.size = 0
-        buffer.append(item.reply)
-        message.subject_end = buffer.size
-        buffer.append(b" ")
-        message.tail = message.reply = message.reply_end = buffer.size
-        size = len(item.ack) if item.ack else len(head) + digits_of(item.sequence) + 1
-        if run > 1:
-            size += len(_RUN_MEMBER) + digits_of(run)
-        append_number(buffer, size)
-        buffer.append(b"\r\n")
-        message.headers = message.payload = buffer.size
-        if item.ack:
-            buffer.append(item.ack)
+        if run == 1 and not item.ack and counted >= 0 and item.sequence == counted + 1 and _count_on(message):
+            counted += 1
         else:
-            buffer.append(head)
-            append_number(buffer, item.sequence)
-            if run > 1:
-                buffer.append(_RUN_MEMBER)
-                append_number(buffer, run)
-            buffer.append(b"}")
-        message.end = buffer.size
-        buffer.append(b"\r\n")
-        message.buffer = buffer.data  # last: it may have grown
-        match: Match = router.sublist.find(message.buffer, 0, message.subject_end)
+            _compose_ack(buffer, message, item, head, run)
+            counted = item.sequence if run == 1 and not item.ack else -1
+            match = None
+        if match is None or item.reply != reply or match.generation != router.sublist.generation:
+            reply = item.reply
+            buffer.size = message.subject = message.end + 2
+            buffer.append(reply)
+            message.subject_end = buffer.size
+            message.buffer = buffer.data  # it may have grown
+            match = router.sublist.find(message.buffer, message.subject, message.subject_end)
         router.route(None, match, message)
     return 0
+
+
+def _compose_ack(
+    buffer: OutputBuffer, message: MessageView, item: Item, head: bytes, run: cython.Py_ssize_t
+) -> cython.int:
+    """Write an ack from its size on, for `run` publishes of which `item` is the last."""
+    size: cython.Py_ssize_t = len(item.ack) if item.ack else len(head) + digits_of(item.sequence) + 1
+    if run > 1:
+        size += len(_RUN_MEMBER) + digits_of(run)
+    buffer.size = 0
+    append_number(buffer, size)
+    buffer.append(b"\r\n")
+    message.tail = message.reply = message.reply_end = 0
+    message.headers = message.payload = buffer.size
+    if item.ack:
+        buffer.append(item.ack)
+    else:
+        buffer.append(head)
+        append_number(buffer, item.sequence)
+        if run > 1:
+            buffer.append(_RUN_MEMBER)
+            append_number(buffer, run)
+        buffer.append(b"}")
+    message.end = buffer.size
+    buffer.append(b"\r\n")
+    message.buffer = buffer.data
+    return 0
+
+
+def _count_on(message: MessageView) -> cython.bint:
+    """Add one to the number before the last byte of the payload. False if it needs one more digit: it is spoilt then."""
+    data: bytearray = message.buffer
+    at: cython.Py_ssize_t = message.end - 2
+    while data[at] == 57:  # 9
+        data[at] = 48
+        at -= 1
+    if not 48 <= data[at] < 57:
+        return False
+    data[at] += 1
+    return True
 
 
 def with_size(header_block: bytes, size: cython.Py_ssize_t) -> bytes:
@@ -95,19 +135,33 @@ def with_size(header_block: bytes, size: cython.Py_ssize_t) -> bytes:
     return b"%bNats-Msg-Size: %d\r\n\r\n" % (header_block.removesuffix(b"\r\n") or b"NATS/1.0\r\n", size)
 
 
-def _append_ack_subject(
-    buffer: OutputBuffer, head: bytes, record: StoredRecord, given: cython.longlong, pending: cython.longlong
-) -> cython.int:
-    """Append the ack subject of a delivery: `head`, then the numbers of the message and of its delivery."""
-    buffer.append(head)
-    append_number(buffer, record.offset + 1)  # sequence_of, without the call
-    buffer.append(b".")
-    append_number(buffer, given)
-    buffer.append(b".")
-    append_number(buffer, record.timestamp_ns)
-    buffer.append(b".")
-    append_number(buffer, pending)
-    return 0
+def _put_number(data: bytearray, at: cython.Py_ssize_t, number: cython.longlong) -> cython.Py_ssize_t:
+    """Write a number in decimal at `data[at]`, where there is room for `LONGEST_NUMBER` bytes; returns where it ends."""
+    if cython.compiled and number >= 0:
+        target: cython.p_char = PyByteArray_AS_STRING(data)
+        rest: cython.ulonglong = number
+        following: cython.ulonglong
+        end: cython.Py_ssize_t = at + _digits(rest)
+        at = end
+        while rest >= 10:
+            following = rest // 10
+            at -= 1
+            target[at] = cython.cast(cython.char, 48 + rest - 10 * following)
+            rest = following
+        target[at - 1] = cython.cast(cython.char, 48 + rest)
+        return end
+    text: bytes = b"%d" % number  # interpreted; and a timestamp of a clock before 1970
+    data[at : at + len(text)] = text
+    return at + len(text)
+
+
+def _digits(number: cython.ulonglong) -> cython.Py_ssize_t:
+    """As `digits_of`, for the long numbers of an ack subject."""
+    digits: cython.Py_ssize_t = 1
+    while number >= 10000:
+        number //= 10000
+        digits += 4
+    return digits + (number >= 10) + (number >= 100) + (number >= 1000)
 
 
 class RecordSender:
@@ -137,6 +191,7 @@ class RecordSender:
         self._room = room
         self._headers_only = headers_only
         self._buffer = OutputBuffer()
+        self._buffer.append(self._head)
         self._message = MessageView()
 
     def send(
@@ -164,7 +219,9 @@ class RecordSender:
         return sent
 
     def _send_record(self, record: StoredRecord) -> cython.Py_ssize_t:
-        """Deliver one record; returns its bytes, 0 when no subscriber took it or there is no room for it."""
+        """Deliver one record; returns its bytes, 0 when no subscriber took it or there is no room for it.
+
+        The buffer begins with the head of the ack subjects, which stays; behind the message stands its subject."""
         buffer: OutputBuffer = self._buffer
         message: MessageView = self._message
         block: bytes = record.header_block
@@ -172,30 +229,40 @@ class RecordSender:
         if self._headers_only:
             block, payload = with_size(block, len(payload)), b""
         block_size: cython.Py_ssize_t = len(block)
-        buffer.size = 0
-        buffer.append(record.subject)
-        message.subject_end = buffer.size
-        buffer.append(b" ")
-        message.tail = message.reply = buffer.size
-        _append_ack_subject(buffer, self._head, record, self._given, self._pending)
-        message.reply_end = buffer.size
-        buffer.append(b" ")
+        at: cython.Py_ssize_t = len(self._head)
+        size: cython.Py_ssize_t = at + len(record.subject) + block_size + len(payload)
+        if 0 <= self._room < size:
+            return 0  # without the numbers already
+        buffer.size = at
+        buffer.reserve(size + 6 * (LONGEST_NUMBER + 2))
+        data: bytearray = buffer.data
+        at = _put_number(data, at, record.offset + 1)  # sequence_of, without the call
+        data[at] = _DOT
+        at = _put_number(data, at + 1, self._given)
+        data[at] = _DOT
+        at = _put_number(data, at + 1, record.timestamp_ns)
+        data[at] = _DOT
+        at = _put_number(data, at + 1, self._pending)
+        message.reply_end = at
+        data[at] = _BLANK
         if block_size != 0:
-            append_number(buffer, block_size)
-            buffer.append(b" ")
-        append_number(buffer, block_size + len(payload))
-        buffer.append(b"\r\n")
-        message.headers = buffer.size
+            at = _put_number(data, at + 1, block_size)
+            data[at] = _BLANK
+        at = _put_number(data, at + 1, block_size + len(payload))
+        data[at] = _CR
+        data[at + 1] = _LF
+        buffer.size = message.headers = at + 2
         if block_size != 0:
             buffer.append(block)
         message.payload = buffer.size
         buffer.append(payload)
         message.end = buffer.size
         buffer.append(b"\r\n")
-        message.buffer = buffer.data  # last: it may have grown
-        size: cython.Py_ssize_t = (
-            message.subject_end + message.reply_end - message.reply + message.end - message.headers
-        )
+        message.subject = buffer.size
+        buffer.append(record.subject)
+        message.subject_end = buffer.size
+        message.buffer = buffer.data
+        size = len(record.subject) + message.reply_end + message.end - message.headers
         if 0 <= self._room < size:
             return 0
         return size if self._router.route_under(self._inbox, self._match, message) > 0 else 0

@@ -140,7 +140,7 @@ class PullConsumer(DeliveringConsumer):
         return not self._queue
 
     def _busy_until(self) -> int:
-        return max((deadline for _, deadline in self.state.unacked.values()), default=0)
+        return max((waiting.deadline for waiting in self.state.unacked.values()), default=0)
 
     def _dismiss(self, status: bytes) -> None:
         for request in self._queue.take_all():

@@ -1,4 +1,4 @@
-# cython: boundscheck=True, wraparound=True
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """The state of a consumer: what it has delivered, what is unacknowledged, what comes next. Pure decisions, no I/O, no
 clock.
 
@@ -8,7 +8,7 @@ deliveries.
 
     position         next stream sequence to look at; everything below was delivered or does not match the filter
     selected         sequences below `position` to deliver first: what "last per subject" picked when it was made
-    unacked          delivered and not settled: stream sequence -> consumer sequence of the *first* delivery, and deadline
+    unacked          delivered and not settled: stream sequence -> `Unsettled`
     redeliveries     those of `unacked` that are due again, in order; they go before anything new
     attempts         stream sequence -> redeliveries so far. It outlives `unacked` when max_deliver was reached, so
                      `num_redelivered` counts messages that are never delivered again, as in nats-server
@@ -16,8 +16,11 @@ deliveries.
                      deliveries, so a message that is redelivered holds it back until it is acknowledged
 
 Deadlines are in a queue as long as each is later than the one before, as those of deliveries are; the others are in a
-heap. The order of first deliveries is in a queue, too. All may hold stale entries, which are ignored unless `unacked`
-agrees with them, and are rebuilt when most entries are stale. Times are nanoseconds of a monotonic clock.
+heap. The messages of one run of deliveries have one deadline, so they are one entry of that queue. The order of first
+deliveries is in a list, too. All may hold stale entries, which are ignored unless `unacked` agrees with them, and are
+rebuilt when most entries are stale. Times are nanoseconds of a monotonic clock.
+
+Hot and compiled: `deliver_run` and `ack` take turns with a client that acknowledges what it gets.
 
 `events` holds the changes since it was last emptied, if the state is stored (else None): the last snapshot and these
 events give the present state (`replay`). An event is [kind, first, last], of stream sequences that follow each other:
@@ -33,13 +36,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
+import cython
 import msgspec
 
 from headwater.jetstream_documents.consumers import ConsumerConfig
 
 DELIVERED, ACKED, ACKED_ALL, REDELIVERED, GIVEN_UP = range(5)  # kinds of events
 NEVER = 1 << 61  # the ack wait in ns of a consumer without one
+MOST_DELIVERIES = 1 << 62  # consumer sequences of a snapshot; an archive that a client sends may name higher ones
 STALE_ENTRIES = 1024  # entries beyond twice the live ones, at which heap or queue is rebuilt
+_STALE: cython.Py_ssize_t = STALE_ENTRIES
 
 
 class ConsumerSnapshot(msgspec.Struct, frozen=True):
@@ -55,6 +61,31 @@ class ConsumerSnapshot(msgspec.Struct, frozen=True):
     attempts: dict[int, int]
 
 
+class Unsettled:
+    """A message that waits for its ack: the consumer sequence of its first delivery, and the time at which it is due
+    again."""
+
+    first: int
+    deadline: int
+
+    def __init__(self, first: cython.longlong, deadline: cython.longlong) -> None:
+        self.first = first
+        self.deadline = deadline
+
+
+class Run:
+    """Messages with one deadline, by ascending sequence; those before `at` are settled, or have another deadline."""
+
+    deadline: int
+    sequences: list[int]
+    at: int
+
+    def __init__(self, deadline: cython.longlong, sequences: list[int]) -> None:
+        self.deadline = deadline
+        self.sequences = sequences
+        self.at = 0
+
+
 class Consumer:
     """The state of one consumer. It delivers `selected`, then the messages from `start` on."""
 
@@ -68,13 +99,27 @@ class Consumer:
         self.delivered_stream = first - 1
         self.floor_consumer = 0
         self.floor_stream = first - 1
-        self.unacked: dict[int, tuple[int, int]] = {}
+        self.unacked: dict[int, Unsettled] = {}
         self.attempts: dict[int, int] = {}
         self.events: list[list[int]] | None = None
         self._redeliveries: deque[int] = deque()
         self._due: set[int] = set()
-        self._deadlines: tuple[deque[tuple[int, int]], list[tuple[int, int]]] = (deque(), [])  # queue and heap
-        self._in_order: deque[int] = deque()
+        self._runs: deque[Run] = deque()
+        self._in_runs = 0  # sequences in all of them
+        self._heap: list[tuple[int, int]] = []  # (deadline, sequence)
+        self._in_order: list[int] = []
+        self._settled_first = 0  # how many at the beginning of `_in_order` are settled
+
+    @property
+    def config(self) -> ConsumerConfig:
+        """The configuration, checked and complete."""
+        return self._config
+
+    @config.setter
+    def config(self, config: ConsumerConfig) -> None:
+        self._config = config
+        self._awaits = config.ack_policy != "none"
+        self._acks_before = config.ack_policy in ("all", "flow_control")  # an ack settles what came before, too
 
     # ── what may be delivered ──
 
@@ -91,8 +136,8 @@ class Consumer:
     @property
     def deliverable(self) -> int:
         """How many new messages may be delivered before one is acknowledged."""
-        limit = self.config.max_ack_pending
-        return limit - len(self.unacked) if limit > 0 and self.config.ack_policy != "none" else sys.maxsize
+        limit = self._config.max_ack_pending
+        return limit - len(self.unacked) if limit > 0 and self._awaits else sys.maxsize
 
     @property
     def redeliveries(self) -> int:
@@ -129,7 +174,7 @@ class Consumer:
             self.position = sequence + 1
         self.num_pending -= 1
         self._note(DELIVERED, sequence)
-        if self.config.ack_policy == "none":
+        if not self._awaits:
             self.floor_consumer = consumer_sequence
             self.floor_stream = sequence
         else:
@@ -140,9 +185,9 @@ class Consumer:
     def deliver_run(self, sequences: list[int], now: int) -> None:
         """Note the first delivery of these, in this order: at least one; all of `selected`, its first ones, or
         none of them."""
-        count = len(sequences)
+        count: cython.Py_ssize_t = len(sequences)
         last = sequences[count - 1]
-        consumer_sequence = self.delivered_consumer
+        consumer_sequence: cython.longlong = self.delivered_consumer
         self.delivered_consumer = consumer_sequence + count
         self.delivered_stream = last
         if self.selected:
@@ -157,15 +202,17 @@ class Consumer:
             else:
                 for sequence in sequences:
                     self._note(DELIVERED, sequence)
-        if self.config.ack_policy == "none":
+        if not self._awaits:
             self.floor_consumer = self.delivered_consumer
             self.floor_stream = last
             return
-        deadline = now + self._ack_wait(0)
+        deadline: cython.longlong = now + self._ack_wait(0)
+        unacked = self.unacked
         for sequence in sequences:
             consumer_sequence += 1
-            self._set_deadline(sequence, consumer_sequence, deadline)
-            self._in_order.append(sequence)
+            unacked[sequence] = _unsettled(consumer_sequence, deadline)
+        self._in_order.extend(sequences)
+        self._enqueue(deadline, sequences)
 
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
         """Note the redelivery that `next_redelivery` returned; returns (consumer sequence, count of deliveries)."""
@@ -175,8 +222,7 @@ class Consumer:
         self._note(REDELIVERED, sequence)
         attempt = self.attempts.get(sequence, 0) + 1
         self.attempts[sequence] = attempt
-        first, _ = self.unacked[sequence]
-        self._set_deadline(sequence, first, now + self._ack_wait(attempt))
+        self._set_deadline(sequence, self.unacked[sequence].first, now + self._ack_wait(attempt))
         return self.delivered_consumer, attempt + 1
 
     def forget(self, sequence: int) -> None:
@@ -189,7 +235,7 @@ class Consumer:
         entry = self._settle(sequence)
         if entry is None:
             return False
-        self._move_floor(sequence, entry[0])
+        self._move_floor(entry.first)
         return True
 
     def purged(self, first: int) -> None:
@@ -202,7 +248,7 @@ class Consumer:
             for sequence in [sequence for sequence in self.unacked if sequence < first]:
                 entry = self._settle(sequence)
                 if entry is not None:
-                    self.floor_consumer = max(self.floor_consumer, entry[0])
+                    self.floor_consumer = max(self.floor_consumer, entry.first)
             self._move_floor_past_settled()
 
     def reset(self, position: int) -> None:
@@ -215,8 +261,11 @@ class Consumer:
         self.attempts.clear()
         self._redeliveries.clear()
         self._due.clear()
-        self._deadlines = (deque(), [])
+        self._runs.clear()
+        self._in_runs = 0
+        self._heap.clear()
         self._in_order.clear()
+        self._settled_first = 0
 
     def was_delivered(self, sequence: int) -> bool:
         """Whether the message was delivered according to this state; after a crash a client may have one that will be
@@ -225,21 +274,21 @@ class Consumer:
 
     def waited(self, sequence: int, now: int) -> int:
         """Nanoseconds since the message was delivered; a +WPI restarts the count."""
-        _, deadline = self.unacked[sequence]
-        return max(0, now - deadline + self._ack_wait(self.attempts.get(sequence, 0)))
+        return max(0, now - self.unacked[sequence].deadline + self._ack_wait(self.attempts.get(sequence, 0)))
 
     # ── acknowledgements ──
 
-    def ack(self, sequence: int, consumer_sequence: int) -> None:
+    def ack(self, sequence: cython.longlong, consumer_sequence: cython.longlong) -> None:
         """+ACK or +TERM: the message is settled. With ack policy `all`, so is everything before it."""
-        if self.config.ack_policy in ("all", "flow_control"):
+        if self._acks_before:
             self._ack_all(sequence, consumer_sequence)
             return
         entry = self._settle(sequence)
         if entry is None:
             return
-        self._note(ACKED, sequence)
-        self._move_floor(sequence, entry[0])
+        if self.events is not None:
+            self._note(ACKED, sequence)
+        self._move_floor(entry.first)
 
     def nak(self, sequence: int, delay: int, now: int) -> None:
         """-NAK: deliver again, at once or after `delay` ns."""
@@ -247,7 +296,7 @@ class Consumer:
         if entry is None or sequence in self._due:
             return
         if delay > 0:
-            self._set_deadline(sequence, entry[0], now + delay)
+            self._set_deadline(sequence, entry.first, now + min(delay, NEVER))
         else:
             self._make_due(sequence)
 
@@ -255,27 +304,36 @@ class Consumer:
         """+WPI: the ack wait starts again."""
         entry = self.unacked.get(sequence)
         if entry is not None:
-            self._set_deadline(sequence, entry[0], now + self._ack_wait(self.attempts.get(sequence, 0)))
+            self._set_deadline(sequence, entry.first, now + self._ack_wait(self.attempts.get(sequence, 0)))
 
     # ── what time does ──
 
-    def expire(self, now: int) -> int:
+    def expire(self, now: cython.longlong) -> int:
         """Queue messages whose ack wait is over for redelivery; returns the next deadline, 0 for none."""
-        queue, heap = self._deadlines
-        while queue or heap:
-            is_early = bool(heap) and (not queue or heap[0] < queue[0])
-            deadline, sequence = heap[0] if is_early else queue[0]
-            entry = self.unacked.get(sequence)
-            waits = entry is not None and entry[1] == deadline and sequence not in self._due
-            if waits and deadline > now:
-                return deadline
-            if is_early:
+        entry: Unsettled | None
+        run: Run | None
+        deadline: cython.longlong
+        heap = self._heap
+        while True:
+            run = self._first_run()
+            if heap and (run is None or heap[0] < (run.deadline, run.sequences[run.at])):
+                deadline, sequence = heap[0]
+                entry = self.unacked.get(sequence)
+                waits = entry is not None and entry.deadline == deadline and sequence not in self._due
+                if waits and deadline > now:
+                    return deadline
                 heappop(heap)
+                if not waits:
+                    continue
+            elif run is not None:
+                deadline, sequence = run.deadline, run.sequences[run.at]
+                if deadline > now:
+                    return deadline
+                run.at += 1
+                self._in_runs -= 1
             else:
-                queue.popleft()
-            if waits:
-                self._make_due(sequence)
-        return 0
+                return 0
+            self._make_due(sequence)
 
     # ── over a restart ──
 
@@ -288,7 +346,7 @@ class Consumer:
             delivered_stream=self.delivered_stream,
             floor_consumer=self.floor_consumer,
             floor_stream=self.floor_stream,
-            unacked={sequence: entry[0] for sequence, entry in self.unacked.items()},
+            unacked={sequence: entry.first for sequence, entry in self.unacked.items()},
             attempts=dict(self.attempts),
         )
 
@@ -299,14 +357,15 @@ class Consumer:
             snapshot.position if self.config.deliver_policy == "by_start_sequence" else min(snapshot.position, end)
         )
         self.selected = deque(sequence for sequence in snapshot.selected if sequence < end)
-        self.delivered_consumer = snapshot.delivered_consumer
+        self.delivered_consumer = min(snapshot.delivered_consumer, MOST_DELIVERIES)
         self.delivered_stream = min(snapshot.delivered_stream, end - 1)
-        self.floor_consumer = snapshot.floor_consumer
+        self.floor_consumer = min(snapshot.floor_consumer, MOST_DELIVERIES)
         self.floor_stream = min(snapshot.floor_stream, end - 1)
         self.attempts = {sequence: n for sequence, n in snapshot.attempts.items() if sequence < end}
         for sequence, first in sorted(snapshot.unacked.items()):
             if sequence < end:
-                self._set_deadline(sequence, first, now + self._ack_wait(self.attempts.get(sequence, 0)))
+                deadline = now + self._ack_wait(self.attempts.get(sequence, 0))
+                self._set_deadline(sequence, min(first, MOST_DELIVERIES), deadline)
                 self._in_order.append(sequence)
 
     def replay(self, events: Iterable[list[int]], end: int, now: int) -> list[int]:
@@ -331,7 +390,7 @@ class Consumer:
                 elif kind == REDELIVERED and sequence in self.unacked:
                     self.delivered_consumer += 1
                     attempt = self.attempts[sequence] = self.attempts.get(sequence, 0) + 1
-                    self._set_deadline(sequence, self.unacked[sequence][0], now + self._ack_wait(attempt))
+                    self._set_deadline(sequence, self.unacked[sequence].first, now + self._ack_wait(attempt))
                 elif kind == GIVEN_UP:
                     self.unacked.pop(sequence, None)
         return settled
@@ -343,7 +402,7 @@ class Consumer:
 
     # ── inside ──
 
-    def _note(self, kind: int, sequence: int) -> None:
+    def _note(self, kind: cython.int, sequence: cython.longlong) -> None:
         events = self.events
         if events is None:
             return
@@ -354,29 +413,79 @@ class Consumer:
                 return
         events.append([kind, sequence, sequence])
 
-    def _ack_wait(self, attempt: int) -> int:
-        backoff = self.config.backoff
+    def _ack_wait(self, attempt: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        backoff = self._config.backoff
         if backoff:
-            return backoff[min(attempt, len(backoff) - 1)]
-        return self.config.ack_wait or NEVER
+            return min(backoff[min(attempt, len(backoff) - 1)], NEVER)
+        return min(self._config.ack_wait or NEVER, NEVER)
 
-    def _set_deadline(self, sequence: int, first: int, deadline: int) -> None:
-        self.unacked[sequence] = (first, deadline)
-        queue, heap = self._deadlines
-        entry = (deadline, sequence)
-        if not queue or entry >= queue[len(queue) - 1]:
-            queue.append(entry)
+    def _set_deadline(self, sequence: cython.longlong, first: cython.longlong, deadline: cython.longlong) -> cython.int:
+        self.unacked[sequence] = _unsettled(first, deadline)
+        run: Run | None = self._runs[len(self._runs) - 1] if self._runs else None
+        if run is None or deadline > run.deadline:
+            self._runs.append(Run(deadline, [sequence]))
+            self._in_runs += 1
+        elif deadline == run.deadline and sequence > run.sequences[len(run.sequences) - 1]:
+            run.sequences.append(sequence)
+            self._in_runs += 1
         else:
-            heappush(heap, entry)
-        # An entry goes stale with its ack and would stay for a whole ack wait: 30 s of 50,000 acks/s are 1.5 million.
-        if len(queue) + len(heap) > 2 * len(self.unacked) + STALE_ENTRIES:
-            self._deadlines = (deque(sorted([(entry[1], waiting) for waiting, entry in self.unacked.items()])), [])
+            heappush(self._heap, (deadline, sequence))
+        return self._drop_stale()
 
-    def _make_due(self, sequence: int) -> None:
+    def _enqueue(self, deadline: cython.longlong, sequences: list[int]) -> int:
+        """Queue messages whose deadline is `deadline`, in this order."""
+        run: Run | None = self._runs[len(self._runs) - 1] if self._runs else None
+        if run is None or deadline > run.deadline:
+            self._runs.append(Run(deadline, list(sequences)))
+            self._in_runs += len(sequences)
+        elif deadline == run.deadline and sequences[0] > run.sequences[len(run.sequences) - 1]:
+            run.sequences.extend(sequences)
+            self._in_runs += len(sequences)
+        else:
+            for sequence in sequences:
+                heappush(self._heap, (deadline, sequence))
+        return self._drop_stale()
+
+    def _drop_stale(self) -> cython.int:
+        """Rebuild the deadlines if most are stale: an entry goes stale with its ack and would stay for a whole ack wait,
+        30 s of 50,000 acks/s are 1.5 million."""
+        if self._in_runs + len(self._heap) > 2 * len(self.unacked) + _STALE:
+            self._heap = []
+            self._runs.clear()
+            self._in_runs = len(self.unacked)
+            run: Run | None = None
+            for deadline, sequence in sorted([(entry.deadline, waiting) for waiting, entry in self.unacked.items()]):
+                if run is None or deadline > run.deadline:
+                    run = Run(deadline, [])
+                    self._runs.append(run)
+                run.sequences.append(sequence)
+        return 0
+
+    def _first_run(self) -> Run | None:
+        """The run with the earliest deadline of those in the queue: its message at `at` waits. None: no message in the
+        queue does."""
+        run: Run
+        entry: Unsettled | None
+        while self._runs:
+            run = self._runs[0]
+            while run.at < len(run.sequences):
+                entry = self.unacked.get(run.sequences[run.at])
+                if (
+                    entry is not None
+                    and entry.deadline == run.deadline
+                    and not (self._due and run.sequences[run.at] in self._due)
+                ):
+                    return run
+                run.at += 1
+                self._in_runs -= 1
+            self._runs.popleft()
+        return None
+
+    def _make_due(self, sequence: cython.longlong) -> None:
         self._due.add(sequence)
         self._redeliveries.append(sequence)
 
-    def _settle(self, sequence: int) -> tuple[int, int] | None:
+    def _settle(self, sequence: cython.longlong) -> Unsettled | None:
         entry = self.unacked.pop(sequence, None)
         if self.attempts:
             self.attempts.pop(sequence, None)
@@ -384,34 +493,56 @@ class Consumer:
             self._due.discard(sequence)
         return entry
 
-    def _move_floor(self, sequence: int, first: int) -> None:
-        following = self._first_unacked()
-        if not following:
+    def _move_floor(self, first: cython.longlong) -> cython.int:
+        """Move the floor after a message was settled whose first delivery had this consumer sequence."""
+        entry: Unsettled
+        following: cython.longlong = self._first_unacked()
+        if following == 0:
             self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
         elif first == self.floor_consumer + 1:
-            # Everything delivered before `sequence` is settled, so the first that is not is above it.
-            self.floor_consumer, self.floor_stream = self.unacked[following][0] - 1, following - 1
+            # Everything delivered before it is settled, so the first that is not is above it.
+            entry = self.unacked[following]
+            self.floor_consumer, self.floor_stream = entry.first - 1, following - 1
+        return 0
 
     def _move_floor_past_settled(self) -> None:
         if not self.unacked:
             self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
 
-    def _ack_all(self, sequence: int, consumer_sequence: int) -> None:
+    def _ack_all(self, sequence: cython.longlong, consumer_sequence: cython.longlong) -> None:
         if sequence <= self.floor_stream or sequence > self.delivered_stream:
             return
         if self.events is not None:
             self.events.append([ACKED_ALL, sequence, consumer_sequence])
-        while 0 < (oldest := self._first_unacked()) <= sequence:
+        oldest: cython.longlong = self._first_unacked()
+        while 0 < oldest <= sequence:
             self._settle(oldest)
+            oldest = self._first_unacked()
         self.floor_consumer, self.floor_stream = consumer_sequence, sequence
         self._move_floor_past_settled()
 
-    def _first_unacked(self) -> int:
+    def _first_unacked(self) -> cython.Py_ssize_t:
         """The unacked message that was delivered first; 0 when all are settled. Iterating over `unacked` would find it
         too, but a dict keeps the slots of entries deleted at its front, and each search would scan all of them."""
         order, unacked = self._in_order, self.unacked
-        while order and order[0] not in unacked:
-            order.popleft()
-        if len(order) > 2 * len(unacked) + STALE_ENTRIES:
-            order = self._in_order = deque(sorted(unacked))
-        return order[0] if order else 0
+        at: cython.Py_ssize_t = self._settled_first
+        while at < len(order) and order[at] not in unacked:
+            at += 1
+        if len(order) - at > 2 * len(unacked) + _STALE:
+            order = self._in_order = sorted(unacked)
+            at = 0
+        elif at > _STALE and 2 * at > len(order):
+            del order[:at]
+            at = 0
+        self._settled_first = at
+        return order[at] if at < len(order) else 0
+
+
+def _unsettled(first: cython.longlong, deadline: cython.longlong) -> Unsettled:
+    """`Unsettled(first, deadline)`, in a third of the time."""
+    if not cython.compiled:
+        return Unsettled(first, deadline)
+    made: Unsettled = Unsettled.__new__(Unsettled)
+    made.first = first
+    made.deadline = deadline
+    return made
