@@ -1,5 +1,6 @@
 cimport cython
 from headwater.group_commit.committer cimport Committer
+from headwater.streams.clock cimport Clock
 from headwater.streams.dedup cimport DuplicateWindow
 from headwater.streams.staging cimport Staging
 
@@ -7,8 +8,8 @@ from headwater.streams.staging cimport Staging
 cdef class Capture:
     cdef Staging _staging
     cdef DuplicateWindow _duplicates
-    cdef object _clock_ns
-    cdef object _ticks_ns
+    cdef Clock _clock
+    cdef Clock _ticks
     cdef Py_ssize_t _overhead
     cdef Py_ssize_t _header_overhead
     cdef object _rules

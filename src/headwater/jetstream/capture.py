@@ -15,6 +15,7 @@ if cython.compiled:
     from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
     from cython.cimports.headwater.jetstream_state.items import Item, unacknowledged, unchecked
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
+    from cython.cimports.headwater.streams.clock import Clock
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
@@ -22,6 +23,7 @@ else:
     from headwater.jetstream_state.fast_batch import FastBatch
     from headwater.jetstream_state.items import Item, unacknowledged, unchecked
     from headwater.jetstream_state.publish_checks import lone_message_id
+    from headwater.streams.clock import Clock
     from headwater.streams.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
 
@@ -58,8 +60,8 @@ class Capture:
     ) -> None:
         self._staging = staging
         self._duplicates = duplicates
-        self._clock_ns = clock_ns
-        self._ticks_ns = ticks_ns
+        self._clock = Clock(clock_ns)
+        self._ticks = Clock(ticks_ns)
         self._overhead = overhead
         self._header_overhead = header_overhead
         self._rules = rules
@@ -82,21 +84,22 @@ class Capture:
                 subject = self._rules.moved(subject)
                 self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
             return
-        now: cython.longlong = self._clock_ns()
+        now: cython.longlong = self._clock.now()
         ticks: cython.longlong = 0
         size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
         message_id: bytes = b""
         particulars: Particulars | None = None
         answer: Answer | None = None
-        judged: Admitted | Duplicate | None = None
-        as_it_is: cython.bint = self.unjudged > bool(header_block) and not committer.full and self.appending is None
+        admitted: Admitted | None = None
+        needed: cython.int = 2 if header_block else 1
+        as_it_is: cython.bint = self.unjudged >= needed and not committer.full and self.appending is None
         if as_it_is and header_block:
             size += self._header_overhead + len(header_block)
             alone: bytes | None = (
                 lone_message_id(header_block, self._named) if len(header_block) <= MAX_HEADER_BLOCK else None
             )
             if alone:
-                ticks = self._ticks_ns()
+                ticks = self._ticks.now()
             if alone is None or (alone and self._duplicates.seen(alone, ticks) is not None):
                 as_it_is = False
             else:
@@ -117,20 +120,21 @@ class Capture:
                 if isinstance(judged, Duplicate):
                     self._answer_duplicate(committer, reply, judged.sequence, answer)
                     return
+                admitted = judged
                 header_block, payload, message_id, size, particulars, _, _ = judged
             offset = self._staging.stage(subject, header_block, payload, now)
         except (JetStreamError, StorageError) as error:
             self._answers.refuse(reply, error, answer)
             return
         item: Item = unchecked(reply, subject, offset + 1, size, message_id)  # as sequence_of, without the call
-        if isinstance(judged, Admitted):
-            self._rules.note_staged(subject, offset + 1, judged)
+        if admitted is not None:
+            self._rules.note_staged(subject, offset + 1, admitted)
             item.particulars, item.answer = particulars, answer
-            if judged.tail:
-                item.ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
+            if admitted.tail:
+                item.ack = b"%b%d%b" % (self._answers.head, offset + 1, admitted.tail)
         self.last_message_id = message_id
         if message_id:
-            self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks_ns())
+            self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks.now())
         committer.add(item, size)
 
     def _append_fast(
@@ -144,7 +148,9 @@ class Capture:
             return False
         if header_block and (len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b""):
             return False
-        sequence: cython.Py_ssize_t = self._stage_unchanged(committer, subject, header_block, payload, self._clock_ns())
+        sequence: cython.Py_ssize_t = self._stage_unchanged(
+            committer, subject, header_block, payload, self._clock.now()
+        )
         if sequence == 0:
             return False
         batch.append(reply, sequence)
@@ -165,7 +171,7 @@ class Capture:
             return 0
         if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != self._staging.end_offset + 1):
             return 0
-        return self._stage_unchanged(committer, subject, header_block, payload, timestamp_ns or self._clock_ns())
+        return self._stage_unchanged(committer, subject, header_block, payload, timestamp_ns or self._clock.now())
 
     def _stage_unchanged(
         self, committer: Committer, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong

@@ -1,0 +1,29 @@
+"""The clock that is read for every message: as the functions that it stands for."""
+
+import time
+
+import pytest
+
+from headwater.streams.clock import Clock
+
+
+@pytest.mark.parametrize("read", [time.time_ns, time.monotonic_ns])
+def test_a_system_clock_is_read_as_its_function_would(read: object) -> None:
+    assert callable(read)
+    before = read()
+    found = Clock(read).now()
+    assert before <= found <= read()
+
+
+def test_any_other_clock_is_called() -> None:
+    times = iter([5, -7])
+    clock = Clock(lambda: next(times))
+    assert (clock.now(), clock.now()) == (5, -7)
+
+
+def test_what_a_clock_raises_reaches_the_caller() -> None:
+    def broken() -> int:
+        raise OSError("no clock")
+
+    with pytest.raises(OSError, match="no clock"):
+        Clock(broken).now()
