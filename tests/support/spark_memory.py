@@ -1,11 +1,12 @@
 """States what Spark's Python processes hold while they read much: by hand, it takes minutes and is no part of CI.
 
-    PYTHONPATH=src:tests .venv/bin/python tests/support/spark_memory.py [--scale 10]
+    PYTHONPATH=src:tests .venv/bin/python tests/support/spark_memory.py [--scale 10] [--only many,large]
 
 Three streams of our broker, read by `local[2]`: ten million events of 100 bytes over 100 input partitions, a hundred streams
 of which one holds as much as all others together, and 100 messages of 10 MB. For each, the rows that came, and the most
 that any one Python process of Spark's held while they were read, as the kernel saw it (resident, in MB). `--scale N` takes
-one Nth of the events, not of the size of a message. Exits with 1 when a row is missing or a process held more than LIMITS.
+one Nth of the events, not of the size of a message; `--only` some of the three. Exits with 1 when a row is missing or a
+process held more than LIMITS.
 """
 
 import argparse
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,31 +88,35 @@ def frame(spark: "SparkSession", url: str, streams: str, partitions: int) -> "Da
     return reader.option("minPartitions", partitions).load()
 
 
+def fill_all(client: BlockingClient, name: str, scale: int) -> tuple[str, int, int]:
+    """Fill what a reading needs; returns the streams, how many messages they have together, and the input partitions."""
+    if name == "many":
+        fill(client, "MANY", EVENTS // scale, 100)
+        return "MANY", EVENTS // scale, PARTITIONS
+    if name == "large":
+        fill(client, "LARGE", max(LARGE // scale, 4), MEGABYTES * 1_000_000)
+        return "LARGE", max(LARGE // scale, 4), 2
+    others = EVENTS // scale // 10 // (2 * (STREAMS - 1))
+    fill(client, "SKEWED0", others * (STREAMS - 1), 100)
+    for number in range(1, STREAMS):
+        fill(client, f"SKEWED{number}", others, 100)
+    return ",".join(f"SKEWED{number}" for number in range(STREAMS)), 2 * others * (STREAMS - 1), PARTITIONS
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--scale", type=int, default=1, help="take one Nth of the events")
-    scale = parser.parse_args().scale
-    events, others = EVENTS // scale, EVENTS // scale // 10 // (2 * (STREAMS - 1))
+    parser.add_argument("--only", default=",".join(LIMITS), help="readings with commas between (default: all)")
+    given = parser.parse_args()
+    good = True
     with tempfile.TemporaryDirectory() as made, start_broker(Path(made)) as broker:
         client = BlockingClient.connect(ClientOptions(servers=[broker.url]))
-        fill(client, "MANY", events, 100)
-        fill(client, "SKEWED0", others * (STREAMS - 1), 100)
-        for number in range(1, STREAMS):
-            fill(client, f"SKEWED{number}", others, 100)
-        fill(client, "LARGE", max(LARGE // scale, 4), MEGABYTES * 1_000_000)
-        client.close()
         spark = session("memory", master="local[2]")
-        skewed = ",".join(f"SKEWED{number}" for number in range(STREAMS))
-        reads: dict[str, tuple[int, Callable[[], DataFrame]]] = {
-            "many": (events, lambda: frame(spark, broker.url, "MANY", PARTITIONS)),
-            "skewed": (2 * others * (STREAMS - 1), lambda: frame(spark, broker.url, skewed, PARTITIONS)),
-            "large": (max(LARGE // scale, 4), lambda: frame(spark, broker.url, "LARGE", 2)),
-        }
-        good = True
-        for name, (wanted, read) in reads.items():
+        for name in given.only.split(","):
+            streams, wanted, partitions = fill_all(client, name, given.scale)
             started = time.perf_counter()
             with Watch() as watch:
-                parts = read()
+                parts = frame(spark, broker.url, streams, partitions)
                 rows = parts.selectExpr("count(*) AS n", "sum(length(data)) AS bytes").collect()[0]
             most = max(watch.most.values(), default=0) / 1e6
             good = good and rows["n"] == wanted and 0 < most <= LIMITS[name]
@@ -121,6 +125,7 @@ def main() -> int:
             sys.stdout.write(f"{line} partitions, {taken:.0f} s; a process held {most:.0f} MB of {LIMITS[name]}\n")
             sys.stdout.flush()
         spark.stop()
+        client.close()
     return 0 if good else 1
 
 
