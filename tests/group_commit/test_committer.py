@@ -10,7 +10,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError, WriteFailed
 from headwater.group_commit import committer
-from headwater.group_commit.committer import INLINE_BYTES, Committer
+from headwater.group_commit.committer import INLINE_BYTES, PATIENCE, Committer
 from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions
@@ -104,6 +104,39 @@ def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monk
         waited = [await write(0.003) for _ in range(40)]  # none is very slow, and none is quick
         assert waited[0]
         assert not waited[-1]
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+def test_after_a_slow_write_the_loop_waits_for_the_next_only_where_nobody_else_speaks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        events = 0
+        monkeypatch.setattr(asyncio.get_running_loop(), "events_seen", lambda: events, raising=False)
+        bench = Bench(in_threads=True)
+        slow = SlowLog(bench.log)
+        monkeypatch.setattr(committer, "perf_counter", lambda: slow.now)
+        bench.committer = Committer(cast("Log", slow), bench.writers, lambda items: None, lambda items, error: None)
+
+        async def write(delay: float, spoke: int) -> bool:
+            nonlocal events
+            events += spoke
+            slow.delay = delay
+            bench.publish()
+            await bench.committer.flush()
+            return slow.in_loop[-1]
+
+        assert await write(0.02, 5)  # it cannot be known
+        assert not await write(0.02, 2)
+        assert await write(0.02, 1), "only the publisher spoke"
+        assert await write(0.02, 1)
+        assert not await write(0.02, 2)
+        assert await write(PATIENCE + 0.01, 1)
+        assert not await write(0.02, 1), "that was too long to be risked again"
+        assert await write(0.02, 1)
         if bench.writers is not None:
             bench.writers.shutdown()
 

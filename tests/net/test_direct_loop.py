@@ -70,6 +70,27 @@ async def conversation() -> tuple[Echo, socket.socket, Listener]:
     return await made.get(), peer, server
 
 
+def test_what_links_say_is_counted_and_what_the_process_tells_itself_is_not() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        owner, peer, server = await conversation()
+        before = loop.events_seen()
+        for _ in range(3):
+            await asyncio.to_thread(int)
+        assert loop.events_seen() == before
+        for said in range(1, 4):
+            owner.received.clear()
+            peer.sendall(b"x")
+            await owner.received.wait()
+            assert loop.events_seen() == before + said
+        peer.close()
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
 def test_input_is_read_by_the_loop_itself_and_answered() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()

@@ -57,6 +57,8 @@ class Poller(selectors.EpollSelector):
         self.endpoints: dict[int, Endpoint] = {}
         self.scheduled = False
         self.reading = False  # links are being read; `select` then calls `afterwards` before it returns
+        self.events = 0  # how often a descriptor was ready, but for `own`
+        self.own = -1  # the one by which threads and signals wake the loop
         self.afterwards: list[Callable[[], object]] = []
         self.last: list[Callable[[], object]] = []
         self.finishing = False  # `afterwards` run; `last` follow them
@@ -68,6 +70,7 @@ class Poller(selectors.EpollSelector):
         endpoints: dict[int, Endpoint] = self.endpoints
         endpoint: Endpoint | None
         again: cython.int
+        seen: cython.Py_ssize_t
         left = -1.0 if timeout is None else max(timeout, 0.0)
         end = time.monotonic() + left if left > 0 else 0.0
         self.scheduled = False
@@ -80,6 +83,7 @@ class Poller(selectors.EpollSelector):
             others: list[tuple[selectors.SelectorKey, int]] = []
             more = found
             again = READS_AGAIN
+            seen = 0
             self.reading = True
             while more:
                 if len(more) > 1 or more[0][1] != READABLE:
@@ -88,11 +92,14 @@ class Poller(selectors.EpollSelector):
                     endpoint = endpoints.get(descriptor)
                     if endpoint is None or events != READABLE or not endpoint.read_ready():
                         self._report(others, descriptor, events)
+                        seen -= descriptor == self.own
+                seen += len(more)
                 if again == 0 or others or len(self.afterwards) < MANY_AFTERWARDS:
                     break
                 again -= 1
                 more = poll(0.0, MAX_EVENTS)
             self.reading = False
+            self.events += seen
             if self.afterwards:
                 self._run_afterwards()
             if others or self.scheduled or left == 0 or not found:
@@ -160,6 +167,11 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self.readers = self.poller.endpoints  # links register here
         super().__init__(self.poller)
         self.poller.report = self.call_exception_handler
+        self.poller.own = self._ssock.fileno()  # type: ignore[attr-defined]  # asyncio's own
+
+    def events_seen(self) -> int:
+        """How often a link or another descriptor was ready so far; wake-ups by this process itself do not count."""
+        return self.poller.events
 
     def after_reads(self, callback: Callable[[], object]) -> None:
         """Call `callback` once the links that are ready have been read; outside of a read, as `call_soon`."""
