@@ -58,14 +58,14 @@ class Case:
 
 
 CASES = [
-    Case("publish", "publish", "publish", 400_000, 10_000, 10, c_goal=0.7),
+    Case("publish", "publish", "publish", 400_000, 10_000, 10, c_goal=1.2),
     Case("async for", "iterate", "callback", 250_000, 10_000, 10, c_goal=1.0),
     Case("callback", "callback", "callback", 250_000, 10_000, 10),
     Case("coroutine callback", "coroutine", "callback", 250_000, 10_000, 0),
     Case("batches", "batches", "callback", 250_000, 10_000, 20),
     Case("arrow", "arrow", "callback", 250_000, 10_000, 20),
     Case("request, 64 outstanding", "request64", "request64", 19_200, 3_200, 5, 3),
-    Case("request, 1 outstanding", "request1", "request1", 3_000, 1_000, 1.5),
+    Case("request, 1 outstanding", "request1", "request1", 3_000, 1_000, 1.5, c_goal=1.0),
 ]
 FLOOD = Case("flood, nobody reads", "flood", "flood", 200_000, 0, 0)
 SMOKE_MESSAGES = 640
