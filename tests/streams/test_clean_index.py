@@ -14,7 +14,6 @@ from headwater.streams.options import LogOptions
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.recovery import SegmentFacts, examine
 from headwater.streams.segment import segment_name
-from headwater.streams.sync_group import SyncGroup
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 
@@ -60,8 +59,7 @@ def test_it_says_what_reading_every_batch_would() -> None:
     for base in bases:
         file = files.open(f"log/{segment_name(base)}")
         read.append(examine(file.pread, file.size(), segment_name(base), base, owner, 15))
-    with SyncGroup(files) as group:
-        crc = write_index(group, "log", read, OffsetSet(), 0, b"")
+    crc = write_index(files, "log", read, OffsetSet(), 0, b"")
     index = load_index(files, "log", crc, bases)
     assert index is not None
     found = facts_of(files, "log", index, owner)
@@ -78,8 +76,7 @@ def test_absences_and_the_document_come_back() -> None:
     absent.add(2, 5)
     absent.add(100, 101)
     facts = SegmentFacts(segment_name(0), 0, 4096, SparseIndex(4096), end_offset=200)
-    with SyncGroup(files) as group:
-        crc = write_index(group, "log", [facts], absent, 0, b"x")
+    crc = write_index(files, "log", [facts], absent, 0, b"x")
     index = load_index(files, "log", crc, [0])
     assert index is not None
     assert index.document == b"x"

@@ -10,7 +10,6 @@ from headwater.streams import meta
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.saved_state import SavedState
-from headwater.streams.sync_group import SyncGroup
 
 STATE = LogState(b"identity", 0, 0, 0, marks_are_synced=True)
 
@@ -67,31 +66,6 @@ def test_after_a_save_that_failed_nothing_is_taken_for_reserved() -> None:
             saved.reserve(1, 0, True)
     saved.reserve(1, 0, True)
     assert on_disk(files) == replace(STATE, reserved_end=1 + RESERVATION)
-
-
-def test_a_state_that_is_saved_with_other_files_gets_its_name_when_all_are_durable() -> None:
-    files, saved = make()
-    saved.save(STATE)
-    with SyncGroup(files) as group:
-        group.write("log/beside", b"x")
-
-        def commit(group: SyncGroup) -> None:
-            assert on_disk(files) == STATE
-            group.commit()
-
-        saved.save_with(replace(STATE, closed=True), commit, group)
-    assert on_disk(files) == saved.state == replace(STATE, closed=True)
-    last_sync = max(number for number, call in enumerate(files.calls) if call[0] == "sync")
-    assert [call[0] for call in files.calls[last_sync + 1 :]] == ["rename", "rename"]
-
-
-def test_a_state_whose_files_cannot_be_made_durable_does_not_get_its_name() -> None:
-    files, saved = make()
-    saved.save(STATE)
-    with pytest.raises(OSError, match="Input/output"), SyncGroup(files) as group:
-        files.faults = {files.attempts + 4: errno.EIO}
-        saved.save_with(replace(STATE, closed=True), lambda group: group.commit(), group)
-    assert on_disk(files) == saved.state == STATE
 
 
 def test_what_opening_found_and_what_was_sealed_since_is_not_on_the_disk_before_a_save() -> None:

@@ -33,13 +33,3 @@ def test_a_sync_that_fails_is_told_after_all_have_been_tried() -> None:
     assert raised.value.errno == errno.EIO
     assert sum(call[0] in ("sync", "limbo", "sync_directory") for call in files.calls) >= 2
     assert files.open_files == 0
-
-
-def test_a_file_of_the_caller_is_synced_with_the_group_and_stays_open() -> None:
-    files = made()
-    own = files.create("d/own")
-    own.pwrite([b"x"], 0)
-    with SyncGroup(files) as group:
-        group.commit(also=(own,))
-    assert [call[0] for call in files.calls][-1] == "sync"
-    assert own.pread(1, 0) == b"x"

@@ -18,7 +18,6 @@ else:
 from headwater.streams.files import File, Files, keep
 from headwater.streams.head_page import Mark, SegmentHead, encode_head_page, mark_position
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
-from headwater.streams.sync_group import SyncGroup
 
 
 class ActiveSegment:
@@ -80,10 +79,6 @@ class ActiveSegment:
         """Make all writes durable."""
         self._file.fdatasync()
         return 0
-
-    def commit(self, group: SyncGroup) -> None:
-        """As `fdatasync`, together with the files of the group."""
-        group.commit(also=(self._file,))
 
     def close(self) -> None:
         """Close the file handle."""

@@ -67,7 +67,6 @@ from headwater.streams.opening import CopyKind, OpenedLog, delete_directory, ope
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch, Segment
-from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Compression, Upkeep, plan_upkeep
 
@@ -510,9 +509,9 @@ class Log:
             self._writer.write(batch)
             self.publish(batch)
 
-    def _write_index(self, document: bytes, group: SyncGroup) -> int:
+    def _write_index(self, document: bytes) -> int:
         facts = [segment.facts for segment in self.reader.segments]
-        return write_index(group, self.directory, facts, self._live.absent, self._live.start, document)
+        return write_index(self._files, self.directory, facts, self._live.absent, self._live.start, document)
 
     def delete(self) -> None:
         """Remove the log from the disk. Raises StorageError when the disk refuses; the log is closed either way."""

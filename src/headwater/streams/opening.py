@@ -265,11 +265,15 @@ def _since_checkpoint(
 
 
 def write_index(
-    group: SyncGroup, directory: str, facts: list[SegmentFacts], absent: OffsetSet, start: int, document: bytes
+    files: Files, directory: str, facts: list[SegmentFacts], absent: OffsetSet, start: int, document: bytes
 ) -> int:
-    """Write the index, durable with the group; returns its CRC32C for the state. Raises OSError."""
+    """Write the index, which nothing waits for; returns its CRC32C for the state. Raises OSError."""
     content = encode_index(facts, absent, start, facts[-1].end_offset, document)
-    group.write(f"{directory}/{INDEX_FILE}", content)
+    file = files.create(f"{directory}/{INDEX_FILE}")
+    try:
+        file.pwrite([content], 0)
+    finally:
+        file.close()
     return crc32c(content) or 1  # 0 says that there is none
 
 

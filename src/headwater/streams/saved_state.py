@@ -4,14 +4,12 @@ No offset is used unless a durable state has reserved it, and no segment unless 
 offset is never used twice, and a newest segment that is gone is noticed.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from headwater.streams import meta
 from headwater.streams.files import Files
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.ownership import STATE_DOCUMENT
-from headwater.streams.sync_group import SyncGroup
 
 
 class SavedState:
@@ -52,15 +50,6 @@ class SavedState:
         meta.save(self._files, self._path, state.encode(), state.identity)
         self.state = state
         self.names_segments = True
-
-    def save_with(self, state: LogState, commit: Callable[[SyncGroup], None], group: SyncGroup) -> None:
-        """As `save`, but durable together with the files of the group, by `commit(group)`; until the directory is synced, a
-        power loss may bring back the state from before. Raises OSError."""
-        self._free_end = 0
-        meta.write_temporaries(self._files, group, self._path, state.encode(), state.identity)
-        commit(group)
-        meta.put_in_place(self._files, self._path)
-        self.state = state
 
     def note(self, state: LogState) -> None:
         """Replace one copy, durable when the system writes it back; a crash may bring back the state from before. Raises

@@ -39,7 +39,6 @@ class SyncGroup:
         self._open.append(file)
         file.pwrite([content], 0)
 
-    def commit(self, *directories: str, also: tuple[File, ...] = ()) -> None:
-        """Make the files durable, those of the caller `also`, and the names in the directories. Raises OSError; then nothing
-        is known of any of them."""
-        self._files.sync_together([*also, *self._open], directories)
+    def commit(self, *directories: str) -> None:
+        """Make the files durable, and the names in the directories. Raises OSError; then nothing is known of any of them."""
+        self._files.sync_together(self._open, directories)

@@ -38,7 +38,6 @@ from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions
 from headwater.streams.saved_state import SavedState
 from headwater.streams.segment import Segment
-from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range, encode_tombstones
 from headwater.streams.upkeep import Upkeep
 
@@ -271,28 +270,22 @@ class LogWriter:
         """False while the log on disk is as the last close left it, its index included."""
         return self._saved.state.index_crc == 0
 
-    def close(self, start_offset: int, write_index: Callable[[SyncGroup], int] | None = None) -> None:
+    def close(self, start_offset: int, write_index: Callable[[], int] | None = None) -> None:
         """Make all durable, note a clean end, and give the handle back. `write_index` writes the index when everything
         else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done.
 
-        Where every message is durable by the marks, it waits for nothing: where a power loss undoes the index or the new
-        state, the other copy has the state from before the close, and the log is read as after a kill. The room reserved
-        ahead stays (giving it back waits for the file system's journal) and serves the next appends. Elsewhere it waits
-        once, for the messages, the index and the new state together; then the state, which names the index, gets its
-        name. Where a power loss undoes the cut of the segment, there are zeros behind the last message."""
+        It waits for messages that are not durable yet, and for nothing else: where a power loss undoes the index or the
+        new state, the other copy has the state from before the close, and the log is read as after a kill. The room
+        reserved ahead stays (giving it back waits for the file system's journal) and serves the next appends."""
         try:
             if self.failure is None and self.has_written:
+                if self._unsynced:
+                    self._fdatasync()
                 self._active.mark(self._written_end, self._next_offset)
                 state = replace(self._saved.state, start_offset=start_offset, reserved_end=self._next_offset)
                 state = replace(state, active_base=self._active.base_offset, marks_are_synced=True, closed=True)
-                durable = self._options.sync == "always" and self._saved.state.marks_are_synced and not self._unsynced
-                with SyncGroup(self._files) as group:
-                    crc = write_index(group) if write_index is not None else 0
-                    if durable:
-                        self._saved.note(replace(state, index_crc=crc))
-                    else:
-                        self._active.trim()
-                        self._saved.save_with(replace(state, index_crc=crc), self._commit, group)
+                crc = write_index() if write_index is not None else 0
+                self._saved.note(replace(state, index_crc=crc))
         except OSError as error:
             raise self._fail("close the log", error) from error
         finally:
@@ -353,17 +346,6 @@ class LogWriter:
             self._fdatasync()
             self._synced_at_ns = batch.last_timestamp_ns
         return 0
-
-    def _commit(self, group: SyncGroup) -> None:
-        """As `_fdatasync` where anything is not durable, together with the files of the group."""
-        if not self._unsynced:
-            group.commit()
-            return
-        try:
-            self._active.commit(group)
-        except OSError as error:
-            raise self._lasting("make the log durable", error) from error
-        self._note_durable()
 
     def _fdatasync(self) -> cython.int:
         try:
