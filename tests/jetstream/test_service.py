@@ -234,7 +234,7 @@ def test_streams_are_closed_side_by_side(tmp_path: Path) -> None:
 
     async def test() -> None:
         files = _MeetingFiles(tmp_path)
-        async with served(tmp_path, files=files, sync="interval") as desk:  # with always, nothing waits for the disk
+        async with served(tmp_path, files=files, sync="never") as desk:  # with always, nothing waits for the disk
             for name in ("A", "B"):
                 await desk.make(name, subjects=[name])
                 await desk.publish(name, b"written")

@@ -83,11 +83,12 @@ class ConsumerRegistry:
             keeper.note_unsaved(consumer)
             raise
 
-    async def save_all(self, stream: Stream, threads: Executor) -> None:
-        """Save all consumers of a stream when it ends; a state that cannot be saved stays in the journal."""
+    async def save_all(self, stream: Stream, threads: Executor) -> bool:
+        """Save all consumers of a stream when it ends; whether the journal is needed no more and may be removed. A state
+        that cannot be saved stays in it."""
         directory, keeper = stream.directory, stream.keeper
         if directory is None or keeper is None:
-            return
+            return False
         await keeper.close()
         in_thread = partial(asyncio.get_running_loop().run_in_executor, threads)
         durable = [consumer for consumer in stream.consumers.values() if consumer.durable]
@@ -101,10 +102,10 @@ class ConsumerRegistry:
                 raise outcome
         try:
             await stream.settle_deletions()
-            if whole:
-                await in_thread(keeper.remove_files)
-        except (OSError, StorageError) as error:
+        except StorageError as error:
             logger.error("journal_not_removed stream=%s reason=%s", stream.name, error)
+            return False
+        return whole
 
     async def delete(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         """Delete a consumer, durably on return; waiting requests get a status."""

@@ -302,9 +302,7 @@ class StreamApi:
 
     def check_overlap(self, config: StreamConfig, elsewhere: "Elsewhere") -> None:
         """Raises JetStreamError 10065 if another stream captures one of its subjects."""
-        from headwater.jetstream_room.whole import overlap
-
-        if elsewhere.overlaps or overlap(config, (other.config for other in self._registry.streams.values())):
+        if elsewhere.overlaps or self._registry.captured.overlap(config.name, config.subjects):
             raise api_error("subjects_overlap")
 
     def _check_room(self, config: StreamConfig, old: Stream | None, elsewhere: "Elsewhere") -> None:
@@ -317,12 +315,14 @@ class StreamApi:
         if 0 < most < config.max_bytes:
             raise api_error("max_stream_bytes")
         room = limits.max_memory if in_memory else limits.max_storage
-        others = [stream for stream in streams if stream is not old]
         caps = self._registry.settings.caps
         held = elsewhere.reserved_by_all.get(config.storage, 0)
         beyond = caps is not None and not caps.may_reserve(config.storage, config.max_bytes, old, held)
         least = max(config.max_bytes, 1 if old is None else 0)  # a new stream without a bound needs room for something
-        reserved = _reserved(others, config.storage) + elsewhere.reserved.get(config.storage, 0)
+        reserved = 0
+        if room >= 0:
+            others = (stream for stream in streams if stream is not old)
+            reserved = _reserved(others, config.storage) + elsewhere.reserved.get(config.storage, 0)
         if beyond or 0 <= room < reserved + least:
             raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
 

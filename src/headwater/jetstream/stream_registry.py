@@ -26,6 +26,7 @@ from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_room.captured_subjects import CapturedSubjects
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CLOSERS = 16  # threads that close streams: each close waits for about six syncs, and a disk handles many at once
+CLOSERS = 16  # threads that wait for the disk when streams end: it handles many syncs at once
 IN_MEMORY = LogOptions(sync="never", preallocate_bytes=0, cache_bytes=0)
 
 T = TypeVar("T")
@@ -111,11 +112,13 @@ class _Recovered(NamedTuple):
 
 
 class StreamRegistry:
-    """`streams` by name; `put_aside`: those that could not be recovered, by the names of their directories."""
+    """`streams` by name, and the subjects that they capture; `put_aside`: those that could not be recovered, by the names of
+    their directories."""
 
     def __init__(self, settings: StreamSettings, router: Router, clerk: Executor, consumers: ConsumerRegistry) -> None:
         self.settings = settings
         self.streams: dict[str, Stream] = {}
+        self.captured = CapturedSubjects()
         self.put_aside: dict[str, Finding] = {}
         self.reports = Reports()
         self.writers: Writers | None = None
@@ -136,7 +139,7 @@ class StreamRegistry:
         for finding in self.findings():
             report(logger, finding)
         for stream, consumers, journal in recovered:
-            self.streams[stream.name] = stream
+            self._show(stream)
             stream.attach(self._router, writers)
             self._consumers.keep(stream, writers)
             await self._consumers.restore(stream, consumers, journal)
@@ -144,21 +147,25 @@ class StreamRegistry:
                 stream.drop_unneeded()  # otherwise messages that a lost consumer still needs would be removed
 
     async def stop(self) -> None:
-        """Write and acknowledge staged messages, and store the consumers' states."""
+        """Write and acknowledge staged messages, and store the consumers' states.
+
+        What waits for the disk does so side by side. Closing the logs waits for nothing, so one thread closes them all:
+        several would only wait for each other, as each of the twenty short calls per stream lets another one go first."""
+        streams = list(self.streams.values())
+        in_thread = asyncio.get_running_loop().run_in_executor
         closers = ThreadPoolExecutor(CLOSERS, "headwater-jetstream-close")
         try:
-            await asyncio.gather(*(self._end(stream, closers) for stream in self.streams.values()))
+            await asyncio.gather(*(stream.detach() for stream in streams))
+            saved = await asyncio.gather(*(self._consumers.save_all(stream, closers) for stream in streams))
+            for stream in streams:
+                for consumer in stream.consumers.values():
+                    consumer.close(SERVER_SHUTDOWN)
+            if self.settings.log_options.sync != "always":
+                await asyncio.gather(*(in_thread(closers, _sync, stream) for stream in streams))
+            await in_thread(closers, _close_all, list(zip(streams, saved, strict=True)))
         finally:
             closers.shutdown(wait=False)
         self.streams.clear()
-
-    async def _end(self, stream: Stream, closers: Executor) -> None:
-        """Close one stream. No other disk work is left, so documents need not go through the clerk."""
-        await stream.detach()
-        await self._consumers.save_all(stream, closers)
-        for consumer in stream.consumers.values():
-            consumer.close(SERVER_SHUTDOWN)
-        await asyncio.get_running_loop().run_in_executor(closers, _close, stream)
 
     def release(self) -> None:
         """Release the store directory and the writing threads. Safe to call again."""
@@ -283,7 +290,11 @@ class StreamRegistry:
         stream.attach(self._router, None if in_memory else self.writers, early)
         if not in_memory:
             self._consumers.keep(stream, self.writers)
+        self._show(stream)
+
+    def _show(self, stream: Stream) -> None:
         self.streams[stream.name] = stream
+        self.captured.put(stream.name, stream.config.subjects)
 
     def _follow(self, stream: Stream) -> None:
         stream.copying.follow(stream.config)
@@ -402,12 +413,13 @@ class StreamRegistry:
             for finding in directory.findings:
                 report(logger, finding)
             await self._consumers.restore(view, consumers, journal)
-            self.streams[view.name] = view
+            self._show(view)
 
     async def hide(self, view: ViewStream, *, forget: bool) -> None:
         """Remove a stream that `show` added, and stop its consumers. `forget`: also delete the stored durable ones;
         otherwise the next `show` restores them."""
         self.streams.pop(view.name, None)
+        self.captured.drop(view.name)
         await view.detach()
         consumers = list(view.consumers.values())
         for consumer in consumers:
@@ -419,7 +431,8 @@ class StreamRegistry:
                 await self._in_thread(partial(directory.remove_consumer, consumer.name))
             await self._in_thread(view.keeper.remove_files)
         else:
-            await self._consumers.save_all(view, self._clerk)
+            saved = await self._consumers.save_all(view, self._clerk)
+            await self._in_thread(partial(_remove_journal, view, saved))
         view.consumers.clear()
 
     async def update(self, stream: Stream, config: StreamConfig) -> None:
@@ -430,6 +443,7 @@ class StreamRegistry:
         if directory is not None:
             await self._in_thread(lambda: directory.save(record))
         stream.reconfigure(config)
+        self.captured.put(stream.name, config.subjects)
         self._advise(stream.name, "modify")
 
     async def delete(self, stream: Stream) -> None:
@@ -437,6 +451,7 @@ class StreamRegistry:
         _check_own(stream)
         stream.copying.stop(for_good=True)
         del self.streams[stream.name]
+        self.captured.drop(stream.name)
         await stream.detach()
         if stream.keeper is not None:
             await stream.keeper.abandon()
@@ -480,8 +495,25 @@ def _check_own(stream: Stream) -> None:
         raise api_error("sealed")
 
 
-def _close(stream: Stream) -> None:
+def _sync(stream: Stream) -> None:
+    """An error is that of closing the log as well, which reports it."""
+    with suppress(StorageError):
+        stream.log.sync()
+
+
+def _close_all(streams: list[tuple[Stream, bool]]) -> None:
+    """Close the logs, and remove the journals of consumers that are all saved whole."""
+    for stream, saved in streams:
+        _remove_journal(stream, saved)
+        try:
+            stream.log.close(stream.document())
+        except StorageError as error:
+            logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)
+
+
+def _remove_journal(stream: Stream, saved: bool) -> None:
     try:
-        stream.log.close(stream.document())
-    except StorageError as error:
-        logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)
+        if saved and stream.keeper is not None:
+            stream.keeper.remove_files()
+    except OSError as error:
+        logger.error("journal_not_removed stream=%s reason=%s", stream.name, error)

@@ -52,6 +52,9 @@ class SubjectedLog:
     def close(self, document: bytes = b"") -> None:
         """Do nothing: the other face closes the log."""
 
+    def sync(self) -> None:
+        """Do nothing: the other face makes durable what it writes."""
+
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """As `Log.read`."""
         log, subject = self._log, self._subject

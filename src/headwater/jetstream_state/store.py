@@ -337,12 +337,12 @@ class Store:
         One wait for the disk: eight syncs side by side, the last of them for the name that ends in BEGUN. The final one is
         not synced: where a power loss undoes it, the next start gives it again."""
         stem = file_stem(record.config.name)
-        path, names = f"{self._streams}/{stem}", self.files.listdir(self._streams)
-        if stem in names:
+        path = f"{self._streams}/{stem}"
+        if _is_directory(self.files, path):
             raise StorageError("there is a directory of this name in the store already", value=path)
         ending = BEGUN if fill is None else FILLED + NEW  # not to be removed by another creation
         new = StreamDirectory(self.files, path + ending)
-        if stem + ending in names:  # the remains of a creation that failed
+        if _is_directory(self.files, new.path):  # the remains of a creation that failed
             remove_tree(self.files, new.path)
         self.files.make(new.log_path)  # made durable by the syncs below
         new.identity = self.files.entropy(len(meta.NO_IDENTITY))
@@ -384,6 +384,14 @@ class Store:
         self.files.rename(directory.path, doomed)
         self.files.sync_directory(self._streams)
         remove_tree(self.files, doomed)  # where a power loss undoes this, the next start does it again
+
+
+def _is_directory(files: Files, path: str) -> bool:
+    try:
+        files.listdir(path)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class StreamFindings:
