@@ -10,7 +10,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
-from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.items import Item, Particulars
 from headwater.jetstream_state.subject_table import SubjectFilter, stored_size
 from headwater.streams.log import Log, LogOptions
 
@@ -188,6 +188,47 @@ def test_a_roll_up_stands_for_what_was_before_it_also_after_a_crash() -> None:
     assert life.contents.subjects.total(b"a") == 1
     assert life.contents.subjects.total(b"b") == 3
     assert life.contents.subjects.last(b"a") == sequence
+
+
+KINDS = st.sampled_from([b"", b"sub", b"sub", b"all"])
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), KINDS), min_size=1, max_size=6), max_size=8))
+def test_roll_ups_replace_what_was_before_them_wherever_they_are_in_a_batch(
+    batches: list[list[tuple[bytes, bytes]]],
+) -> None:
+    life = Life(StreamConfig(name="S", allow_rollup_hdrs=True))
+    kept: list[tuple[int, bytes]] = []
+    for batch in batches:
+        items = []
+        for subject, kind in batch:
+            sequence = life.log.stage(subject, b"", b"x", life.now) + 1
+            particulars = Particulars(kind, b"", b"x", life.now) if kind else None
+            items.append(Item(b"", b"", subject, sequence, stored_size(subject, b"", b"x"), b"", particulars))
+            kept = [old for old in kept if not (kind == b"all" or (kind == b"sub" and old[1] == subject))]
+            kept.append((sequence, subject))
+        life.commit()
+        life.contents.added_all(items)
+        for item in items:
+            if item.particulars is not None:
+                life.contents.roll_up(item.particulars.rollup, item.subject, item.sequence)
+        assert [(record.offset + 1, record.subject) for record in life.contents.scan(0)] == kept
+        assert life.contents.subjects.messages == len(kept)
+
+
+def test_a_roll_up_of_a_subject_with_one_message_does_not_read_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    life = Life(StreamConfig(name="S", allow_rollup_hdrs=True))
+    for number in range(20):
+        life.publish(b"other.%d" % number, b"x")
+    replaced = life.publish(b"a", b"old")
+    sequence = life.log.stage(b"a", b"", b"new", life.now) + 1
+    life.commit()
+    particulars = Particulars(b"sub", b"", b"new", life.now)
+    life.contents.added_all([Item(b"", b"", b"a", sequence, stored_size(b"a", b"", b"new"), b"", particulars)])
+    monkeypatch.setattr(life.contents, "scan", lambda _: pytest.fail("the log was scanned"))
+    life.contents.roll_up(b"sub", b"a", sequence)
+    assert life.contents.load(replaced) is None
+    assert life.contents.subjects.total(b"a") == 1
 
 
 def test_a_message_with_a_ttl_goes_when_its_time_is_over() -> None:

@@ -66,6 +66,7 @@ class Contents:
         self.config = config
         self.begins = config.first_seq > 0
         self.previous: dict[int, int] = {}  # of the messages that were added last, when they are republished
+        self._replaced: dict[int, int] = {}  # by roll-ups that were added last, see `_replaced_by`
         self.size_of = memory_size if config.storage == "memory" else stored_size
         self.overhead = self.size_of(b"", b"", b"")
         self.subjects = self._new_table(config)
@@ -142,7 +143,8 @@ class Contents:
     @property
     def only_counts(self) -> bool:
         """Whether `added_all` does no more than `subjects.add_all`, for messages without particulars."""
-        return not self.subjects.with_history and self.config.republish is None
+        config = self.config
+        return not self.subjects.with_history and config.republish is None and not config.allow_rollup_hdrs
 
     def refusal(self, subject: bytes, size: int, in_flight: int, in_flight_bytes: int, of_subject: int) -> str:
         """Why "discard new" refuses one more message; "" when it does not. `of_subject`: in flight to this subject."""
@@ -170,6 +172,8 @@ class Contents:
     def added_all(self, items: list[Item]) -> tuple[int, int]:
         """As `added` for each that has a subject; returns the first sequence and how many."""
         self.previous = self._previous(items) if self.config.republish is not None else {}
+        rolls_up = self.config.allow_rollup_hdrs and self.config.retention != "interest"  # there, not every one does
+        self._replaced = self._replaced_by(items) if rolls_up else {}
         if not self.subjects.with_history:
             return self.subjects.add_all(items)
         first, count, gone, subjects = self.subjects.replace_all(items, self.config.max_msgs_per_subject)
@@ -233,6 +237,9 @@ class Contents:
             for older, size in list(entry.history or ()) if entry is not None else ():
                 if older < sequence:
                     self._remove(subject, older, size)
+        elif (only := self._replaced.get(sequence)) is not None:
+            if only:
+                self.remove(only)
         elif self.subjects.total(subject) > 1 or not is_literal(subject):
             self.purge(SubjectFilter([subject]), below=sequence)
 
@@ -271,14 +278,15 @@ class Contents:
     def drop(self, records: list[StoredRecord]) -> list[tuple[int, bytes]]:
         """Remove these records, as part of a larger removal; returns (sequence, subject) of each: the caller notifies
         the consumers."""
+        present = [record for record in records if not self.log.is_absent(record.offset)]
+        self.log.discard(*[record.offset for record in present])
         gone = []
-        for record in records:
-            sequence = sequence_of(record.offset)
-            if self.log.discard(record.offset):
-                if self._recount is not None:
-                    self._recount.note_removed(record.subject, record.offset, self._size(record))
-                self.subjects.remove(record.subject, sequence, self._size(record))
-                gone.append((sequence, record.subject))
+        for record in present:
+            sequence, size = sequence_of(record.offset), self._size(record)
+            if self._recount is not None:
+                self._recount.note_removed(record.subject, record.offset, size)
+            self.subjects.remove(record.subject, sequence, size)
+            gone.append((sequence, record.subject))
         return gone
 
     def count_of(self, wanted: SubjectFilter | None) -> int:
@@ -323,14 +331,20 @@ class Contents:
         return True
 
     def _remove_oldest(self, limits: Limits, now: int) -> None:
+        """No more records are weighed than have to go, and one: where each publish is a batch, looking at all in memory
+        took 10 us."""
         while True:
-            oldest = list(self._oldest())
-            weighed = (Weighed(self._size(record), record.timestamp_ns) for record in oldest)
+            weighed = (Weighed(self._size(record), record.timestamp_ns) for record in self._oldest())
             count = surplus(limits, self.subjects.messages, self.subjects.size_bytes, weighed, now)
-            for record in oldest[:count]:
-                self._remove(record.subject, sequence_of(record.offset), self._size(record))
-            if count < len(oldest) or not oldest:
+            if not count:
                 return
+            oldest: list[StoredRecord] = []
+            while len(oldest) < count:
+                record = self._front.popleft()
+                if not self.log.is_absent(record.offset):
+                    oldest.append(record)
+            for sequence, subject in self.drop(oldest):
+                self._on_removed(sequence, subject)
 
     def _oldest(self) -> Iterator[StoredRecord]:
         """The oldest records in memory that are still in the log."""
@@ -401,6 +415,26 @@ class Contents:
 
     def _size(self, record: StoredRecord) -> int:
         return self.size_of(record.subject, record.header_block, record.payload)
+
+    def _replaced_by(self, items: list[Item]) -> dict[int, int]:
+        """By sequence of those of these, which are not added yet, that roll up their subject: the only message of the
+        subject before it, 0 for none. Those with more before them are left out: only the log has their sequences."""
+        found: dict[int, int] = {}
+        newest: dict[bytes, int | None] = {}  # None: more than one may be there
+        for item in items:
+            subject, kind = item.subject, item.particulars.rollup if item.particulars is not None else b""
+            if kind == b"all":
+                return found
+            if kind == b"sub":
+                if subject not in newest:
+                    newest[subject] = self.last_of(subject) if self.subjects.total(subject) <= 1 else None
+                only = newest[subject]
+                if only is not None:
+                    found[item.sequence] = only
+                newest[subject] = item.sequence
+            elif subject:
+                newest[subject] = None
+        return found
 
     def _previous(self, items: list[Item]) -> dict[int, int]:
         """By sequence, the message of the same subject before each of these, which are not added yet; 0 for none."""
