@@ -14,6 +14,9 @@ acknowledged messages.
 
 The case `packed`: `--events` JSON events into a stream with `compression: s2` and into one without: CPU, and bytes on disk.
 
+The case `operations`: CPU time of what clients do beside (`operation_load.py`). The case `life`: how long it takes to create
+streams, and to stop a server with many of them (`stream_life.py`).
+
 The case `memory`: resident memory with `--stored` messages on `--stored-subjects` subjects in one file stream.
 """
 
@@ -34,6 +37,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import compressed_load
+import operation_load
+import stream_life
 from bucket_load import bucket_ways
 from contestants import (
     Contestant,
@@ -224,8 +229,10 @@ def main() -> int:
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
     parser.add_argument("--stored-subjects", type=int, default=100_000)
-    parser.add_argument("--cases", default="acks,replay,ways,packed,memory", help="some of these")
+    parser.add_argument("--cases", default="acks,replay,ways,operations,life,packed,memory", help="some of these")
     parser.add_argument("--ways-messages", type=int, default=200_000, help="messages of each way")
+    parser.add_argument("--operations", type=int, default=10_000, help="publishes of each operation")
+    parser.add_argument("--streams", type=int, default=300, help="of the case life")
     parser.add_argument("--events", type=int, default=200_000, help="of the case packed")
     parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
     arguments = parser.parse_args()
@@ -239,6 +246,8 @@ def main() -> int:
     memory: dict[str, float] = {}
     spent: dict[str, list[dict[str, float]]] = {}
     packed: dict[tuple[str, str], list[compressed_load.Packed]] = {}
+    operations: dict[str, list[dict[str, float]]] = {}
+    lives: list[dict[str, stream_life.Life]] = []
     messages = 2000 if arguments.smoke else arguments.messages
     stored = 2000 if arguments.smoke else arguments.stored
     with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
@@ -263,6 +272,12 @@ def main() -> int:
             for _ in range(repetitions):
                 for server in ours_and_default:
                     spent[server.name].append(ways(server, each) | bucket_ways(server, each))
+        if "operations" in arguments.cases:
+            each = 50 if arguments.smoke else arguments.operations
+            operations = {server.name: [] for server in servers}
+            for _ in range(repetitions):
+                for server in servers:
+                    operations[server.name].append(operation_load.operations(server, each))
         if "packed" in arguments.cases:
             events = compressed_load.made(2000 if arguments.smoke else arguments.events)
             folders = {server.name: Path(directory) / name for server, name in zip(servers, FOLDERS, strict=True)}
@@ -270,6 +285,10 @@ def main() -> int:
                 for compression, server in product(compressed_load.COMPRESSION, ours_and_default):
                     done = compressed_load.run(server, folders[server.name], compression, events)
                     packed.setdefault((compression, server.name), []).append(done)
+    streams = 5 if arguments.smoke else arguments.streams
+    for _ in range(repetitions if "life" in arguments.cases else 0):
+        with tempfile.TemporaryDirectory(dir=arguments.dir) as directory:
+            lives.append(stream_life.run(Path(directory), streams))
     if arguments.json:
         print(
             json.dumps(
@@ -278,6 +297,8 @@ def main() -> int:
                     "rows": rows,
                     "replay": replays,
                     "ways": spent,
+                    "operations": operations,
+                    "life": lives,
                     "packed": list(packed.items()),
                     "memory": memory,
                 },
@@ -289,6 +310,10 @@ def main() -> int:
     show(rows, replays, messages)
     if spent:
         show_ways(*spent.values())
+    if operations:
+        operation_load.show(operations, spell)
+    if lives:
+        stream_life.show(lives, streams, spell)
     if packed:
         show_packed(packed)
     if memory:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,6 +94,18 @@ class Contestant:
             raise SystemExit(f"{name} did not start:\n{log.text.decode(errors='replace')}")
         self.port = log.port
         self.pid = self._process.pid
+
+    def cpu(self) -> float:
+        """CPU seconds so far."""
+        return read_cpu_time(self.pid).scheduled
+
+    def stop(self) -> tuple[float, float]:
+        """End it with a SIGTERM, and wait for that: seconds that it took, and CPU seconds of it."""
+        before, start = self.cpu(), time.perf_counter()
+        self._process.terminate()
+        _, status, usage = os.wait4(self.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return time.perf_counter() - start, usage.ru_utime + usage.ru_stime - before
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,283 @@
+"""What clients do to a stream beside publishing and reading: CPU of the server for each operation.
+
+Requests go one at a time, as clients send them; publishes and acknowledgements with WINDOW or BATCH in flight. Every
+operation is checked by what the stream says afterwards: how many messages it holds, how many a consumer still waits for.
+"""
+
+import json
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from contestants import Contestant
+from load_generator import Failure, open_link
+from stream_load import PAYLOAD, ask, fill, store
+
+BODY = b"x" * PAYLOAD
+SUBJECTS = 10  # of the publishes, in turn
+KEPT = 1000  # messages that a limited stream holds
+BATCH = 500  # messages of a pull request whose messages are acknowledged
+STORED = 30 + 6 + PAYLOAD  # bytes by which both servers count a message: 30 beside subject and payload
+
+
+class Bench:
+    """A server and a connection to it. `name`: of the stream that is used now. Each has a name of its own: under load,
+    nats-server once showed messages of the stream that had just been deleted in one made anew under its name."""
+
+    def __init__(self, server: Contestant, control: socket.socket) -> None:
+        self.server = server
+        self.control = control
+        self.name = ""
+        self._streams = 0
+
+    def ask(self, verb: str, document: object = None, rest: str = "") -> dict[str, object]:
+        """One request about the stream."""
+        return ask(self.control, f"$JS.API.{verb}.{self.name}{rest}", document)
+
+    def create(self, config: dict[str, object] | None = None) -> None:
+        """Make a new stream."""
+        self._streams += 1
+        self.name = f"OPERATIONS{self._streams}"
+        self.ask("STREAM.CREATE", {"name": self.name, "subjects": ["full.>"], "storage": "file", **(config or {})})
+
+    def delete(self, expected: int) -> None:
+        """Delete the stream, which holds this many messages."""
+        state = self.ask("STREAM.INFO")["state"]
+        self.ask("STREAM.DELETE")
+        if not isinstance(state, dict) or state["messages"] != expected:
+            raise Failure(f"{expected} messages expected, the stream says {state}")
+
+    def filled(self, count: int, subjects: int, config: dict[str, object] | None = None) -> None:
+        """Make a new stream with messages."""
+        self.create(config)
+        with open_link(self.server.port) as link:
+            fill(link, count, subjects)
+
+    def consume(self) -> None:
+        """Make the consumer R."""
+        config = {"name": "R", "ack_policy": "explicit", "max_ack_pending": -1, "inactive_threshold": 60_000_000_000}
+        self.ask("CONSUMER.CREATE", {"stream_name": self.name, "config": config}, ".R")
+
+    def pull(self, size: int) -> bytes:
+        """The request for `size` messages of R."""
+        request = json.dumps({"batch": size, "expires": 30_000_000_000}).encode()
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.name}.R".encode()
+        return b"PUB %b _INBOX.one %d\r\n%b\r\n" % (subject, len(request), request)
+
+    def settled(self) -> None:
+        """Wait until R has taken all acknowledgements: nats-server takes them later."""
+        deadline = time.monotonic() + 30
+        info: dict[str, object] = {}
+        while time.monotonic() < deadline:
+            info = self.ask("CONSUMER.INFO", None, ".R")
+            if not info["num_ack_pending"] and not info["num_pending"]:
+                return
+            time.sleep(0.01)
+        raise Failure(f"all messages were acknowledged, the consumer says {info}")
+
+
+class Publishes(NamedTuple):
+    """A stream's configuration, the headers of every publish, and how many messages the stream holds after `count`."""
+
+    config: dict[str, object]
+    block: bytes
+    left: int  # 0: all of them
+
+    def ops(self, count: int) -> Iterator[bytes]:
+        """The publishes."""
+        body = b"" if b"Nats-Incr" in self.block else BODY
+        for number in range(count):
+            sizes = (number % SUBJECTS, len(self.block), len(self.block) + len(body), self.block, body)
+            if self.block:
+                yield b"HPUB full.%d _INBOX.fill %d %d\r\n%b%b\r\n" % sizes
+            else:
+                yield b"PUB full.%d _INBOX.fill %d\r\n%b\r\n" % (number % SUBJECTS, len(body), body)
+
+
+def header(line: bytes) -> bytes:
+    """A header block of one line."""
+    return b"NATS/1.0\r\n%b\r\n\r\n" % line
+
+
+PUBLISHES = {
+    "publish, max_msgs": Publishes({"max_msgs": KEPT}, b"", KEPT),
+    "publish, max_bytes": Publishes({"max_bytes": KEPT * STORED}, b"", KEPT),
+    "publish, republished": Publishes({"republish": {"src": "full.>", "dest": "again.>"}}, b"", 0),
+    "publish, TTL": Publishes({"allow_msg_ttl": True}, header(b"Nats-TTL: 1h"), 0),
+    "publish, roll-up of its subject": Publishes({"allow_rollup_hdrs": True}, header(b"Nats-Rollup: sub"), SUBJECTS),
+    "publish, counter": Publishes({"allow_msg_counter": True}, header(b"Nats-Incr: +1"), 0),
+}
+
+
+SETTLED: tuple[tuple[str, dict[str, object], bytes], ...] = (
+    ("work queue, each acknowledged", {"retention": "workqueue"}, b"+ACK"),
+    ("pull, each terminated", {}, b"+TERM"),
+    ("pull, each refused once", {}, b"-NAK"),
+)
+
+
+def operations(server: Contestant, count: int) -> dict[str, float]:
+    """CPU microseconds of the server for each operation. `count`: publishes and messages read; a tenth as many requests."""
+    spent: dict[str, float] = {}
+    with open_link(server.port) as control:
+        control.sendall(b"SUB _INBOX.ask 1\r\n")
+        bench = Bench(server, control)
+        for name, publishes in PUBLISHES.items():
+            spent[name] = _publish(bench, publishes, count)
+        few = max(1, count // 10)
+        spent["delete a message"] = _delete_each(bench, few)
+        spent["purge a subject of ten messages"] = _purge_each(bench, few)
+        spent["purge by wildcard, each message"] = _purge_many(bench, count)
+        spent["create a durable consumer"] = _create_consumers(bench, max(1, count // 50))
+        spent["pull, one at a time"] = _pull_singly(bench, few)
+        for name, config, first in SETTLED:
+            spent[name] = _settle_each(bench, config, count, first)
+    return spent
+
+
+def _publish(bench: Bench, publishes: Publishes, count: int) -> float:
+    bench.create(publishes.config)
+    with open_link(bench.server.port) as link:
+        before = bench.server.cpu()
+        store(link, publishes.ops(count))
+        spent = bench.server.cpu() - before
+    bench.delete(min(count, publishes.left or count))
+    return 1e6 * spent / count
+
+
+def _delete_each(bench: Bench, count: int) -> float:
+    """Every second of the messages, in the order in which they were stored."""
+    bench.filled(2 * count, SUBJECTS)
+    before = bench.server.cpu()
+    for number in range(count):
+        bench.ask("STREAM.MSG.DELETE", {"seq": 2 * number + 1, "no_erase": True})
+    spent = bench.server.cpu() - before
+    bench.delete(count)
+    return 1e6 * spent / count
+
+
+def _purge_each(bench: Bench, count: int) -> float:
+    bench.filled(10 * count, count)
+    before = bench.server.cpu()
+    for number in range(count):
+        purged = bench.ask("STREAM.PURGE", {"filter": f"full.{number}"})["purged"]
+        if purged != 10:
+            raise Failure(f"ten messages of a subject, and {purged} were purged")
+    spent = bench.server.cpu() - before
+    bench.delete(0)
+    return 1e6 * spent / count
+
+
+def _purge_many(bench: Bench, count: int) -> float:
+    """Half of a stream's messages, every second one, by one request."""
+    bench.create()
+    with open_link(bench.server.port) as link:
+        line = b"PUB full.%b.%d _INBOX.fill %d\r\n%b\r\n"
+        store(link, (line % (b"ab"[n % 2 :][:1], n // 2 % 100, PAYLOAD, BODY) for n in range(2 * count)))
+    before = bench.server.cpu()
+    purged = bench.ask("STREAM.PURGE", {"filter": "full.a.*"})["purged"]
+    spent = bench.server.cpu() - before
+    if purged != count:
+        raise Failure(f"{count} messages match, and {purged} were purged")
+    bench.delete(count)
+    return 1e6 * spent / count
+
+
+def _create_consumers(bench: Bench, count: int) -> float:
+    bench.filled(10, SUBJECTS)
+    before = bench.server.cpu()
+    for number in range(count):
+        config = {"durable_name": f"C{number}", "name": f"C{number}", "ack_policy": "explicit"}
+        bench.ask("CONSUMER.CREATE", {"stream_name": bench.name, "config": config}, f".C{number}")
+    spent = bench.server.cpu() - before
+    bench.delete(10)
+    return 1e6 * spent / count
+
+
+def _pull_singly(bench: Bench, count: int) -> float:
+    """Each pull asks for one message, once the one before has come, and acknowledges that."""
+    bench.filled(count, SUBJECTS)
+    bench.consume()
+    pull = bench.pull(1)
+    acknowledgement = b""
+    with open_link(bench.server.port) as link:
+        link.sendall(b"SUB _INBOX.one 2\r\n")
+        before = bench.server.cpu()
+        for number in range(count):
+            link.sendall(acknowledgement + pull)
+            (subject, sequence, _), *_ = _received(link, 1)
+            if sequence != number + 1:
+                raise Failure(f"sequence {sequence} after {number} messages")
+            acknowledgement = b"PUB %b 4\r\n+ACK\r\n" % subject
+        link.sendall(acknowledgement)
+        bench.settled()
+        spent = bench.server.cpu() - before
+    bench.delete(count)
+    return 1e6 * spent / count
+
+
+def _settle_each(bench: Bench, config: dict[str, object], count: int, first: bytes) -> float:
+    """Pull BATCH messages at a time and answer each with `first`, and acknowledge it where it comes again."""
+    bench.filled(count, SUBJECTS, config)
+    bench.consume()
+    deliveries = 2 * count if first == b"-NAK" else count
+    seen: list[tuple[int, int]] = []
+    with open_link(bench.server.port) as link:
+        link.sendall(b"SUB _INBOX.one 2\r\n")
+        before = bench.server.cpu()
+        while len(seen) < deliveries:
+            size = min(BATCH, count, deliveries - len(seen))
+            link.sendall(bench.pull(size))
+            answers = []
+            for subject, sequence, attempt in _received(link, size):
+                seen.append((sequence, attempt))
+                answer = first if attempt == 1 else b"+ACK"
+                answers.append(b"PUB %b %d\r\n%b\r\n" % (subject, len(answer), answer))
+            link.sendall(b"".join(answers))
+        bench.settled()
+        spent = bench.server.cpu() - before
+    wanted = [(n, attempt) for n in range(1, count + 1) for attempt in range(1, deliveries // count + 1)]
+    if sorted(seen) != wanted:
+        raise Failure(f"{deliveries} deliveries were expected, each once: {sorted(seen)[:10]}")
+    bench.delete(0 if config else count)
+    return 1e6 * spent / count
+
+
+_DELIVERED = re.compile(rb"MSG \S+ \S+ (\$JS\.ACK\.\w+\.R\.(\d+)\.(\d+)\.\S+) \d+\r\nx+\r\n")
+
+
+def _received(link: socket.socket, count: int) -> list[tuple[bytes, int, int]]:
+    """The next `count` messages: where to acknowledge each, its sequence, and which attempt it is."""
+    found: list[tuple[bytes, int, int]] = []
+    rest = b""
+    while len(found) < count:
+        chunk = link.recv(1 << 20)
+        if not chunk:
+            raise Failure("the server closed the consumer's connection")
+        rest += chunk
+        end = 0
+        for match in _DELIVERED.finditer(rest):
+            found.append((match[1], int(match[3]), int(match[2])))
+            end = match.end()
+        if b"PING\r\n" in rest[end:]:
+            link.sendall(b"PONG\r\n")
+        rest = rest[end:]
+    return found
+
+
+def show(done: dict[str, list[dict[str, float]]], spell: Callable[..., str]) -> None:
+    """Print a line for each operation; `done`: by server, ours first."""
+    ours, *others = done
+    print(
+        f"\n{'server CPU us for each':<42}{ours:<24}" + "".join(f"{name:<26}{'theirs / ours':<22}" for name in others)
+    )
+    for operation in done[ours][0]:
+        mine = [each[operation] for each in done[ours]]
+        line = f"  {operation:<40}{spell(mine, 1):<24}"
+        for name in others:
+            theirs = [each[operation] for each in done[name]]
+            ratios = [peer / own for own, peer in zip(mine, theirs, strict=True)]
+            line += f"{spell(theirs, 1):<26}{spell(ratios, 2) + 'x':<22}"
+        print(line.rstrip())
