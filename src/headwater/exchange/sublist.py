@@ -342,12 +342,14 @@ class Sublist:
 
     def match(self, subject: bytes) -> Match:
         """The receivers of a message on `subject`; wildcards in it are literal tokens."""
+        if not cython.compiled:
+            return self._match_interpreted(subject)
         return self.find(bytearray(subject), 0, len(subject))
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
         """As `match`, for the subject `buffer[start:end]`."""
         if not cython.compiled:
-            return self._find_interpreted(buffer, start, end)
+            return self._match_interpreted(bytes(buffer[start:end]))
         known: Known | None = self._last
         if known is not None and known.match.generation == self.generation:
             if equals(buffer, start, end, known.subject):
@@ -382,13 +384,17 @@ class Sublist:
         self._cache[slot] = Known(slice_bytes(buffer, start, end), found)
         return found
 
-    def _find_interpreted(self, buffer: bytearray, start: int, end: int) -> Match:
-        """`find` when interpreted: a dict is then cheaper than a table of slots, and never bypassing it is cheaper too."""
-        subject = bytes(buffer[start:end])
+    def _match_interpreted(self, subject: bytes) -> Match:
+        """`match` when interpreted: a dict is then cheaper than a table of slots, and never bypassing it is cheaper too."""
         seen = self._seen.get(subject)
         if seen is not None and seen.generation == self.generation:
             return seen
-        found = self._walk(buffer, start, end)
+        beginning = self._beginning
+        if beginning is not None and beginning.match.generation == self.generation:
+            token = subject[len(beginning.prefix) :]
+            if token and b"." not in token and subject.startswith(beginning.prefix):
+                return beginning.match
+        found = self._walk(bytearray(subject), 0, len(subject))
         if not subject.startswith((b"_", b"$")):  # as in `find`
             if len(self._seen) >= CACHE_SIZE:
                 self._seen.clear()
