@@ -2,6 +2,7 @@
 `try`. A SIGINT in the 30 ms before them finds only Python, which prints a traceback of its own.
 """
 
+import gc
 import sys
 
 
@@ -12,6 +13,10 @@ def main() -> int:
             from headwater.cli.early_end import end_at_once
 
             end_at_once()
+        gc.disable()  # imported objects stay: `headwater.cli.main` enables it
+        from headwater.net.deferred_modules import RARELY_USED, defer
+
+        defer(*RARELY_USED)
         from headwater.cli.main import main as run
 
         return run()

@@ -10,14 +10,16 @@ import sys
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_session import current, headers_from, jetstream_of, plain, run_app, seconds
 from headwater.client.client import Client
-from headwater.client.jetstream_types import ConsumerConfig, DeliverPolicy
 from headwater.errors import NoResponders
 from headwater.model.message import Message
+
+if TYPE_CHECKING:
+    from headwater.client.jetstream_types import DeliverPolicy
 
 Headers = Annotated[list[str], Option("-H", "--header", help="Name:value, as often as you like")]
 
@@ -133,8 +135,10 @@ def subscribe(
 
 
 async def _read_stream(
-    client: Client, name: str, subject: str, policy: DeliverPolicy, count: int, *, raw: bool, bare: bool
+    client: Client, name: str, subject: str, policy: "DeliverPolicy", count: int, *, raw: bool, bare: bool
 ) -> None:
+    from headwater.client.jetstream_types import ConsumerConfig  # here: `pub` needs none of its types
+
     jetstream = jetstream_of(client)
     stream = name or await jetstream.find_stream(subject)
     config = ConsumerConfig(deliver_policy=policy, filter_subject=subject)

@@ -13,10 +13,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwater.cli import serve_flags
-from headwater.cli.asyncio_import import import_asyncio
 from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, raise_descriptor_limit, set_up_logging
 from headwater.errors import ConfigError, HeadwaterError
+from headwater.net.lean_imports import import_asyncio, import_msgspec
 from headwater.version import COMPATIBLE_VERSION, VERSION
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def _run(flags: dict[str, Value]) -> int:
     raise_descriptor_limit()
     if not iggy:
         import_asyncio()
+    if config.broker.jetstream:
+        import_msgspec()
     import asyncio
 
     from headwater.cli.event_loop import loop_factory

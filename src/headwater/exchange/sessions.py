@@ -30,6 +30,7 @@ from headwater.exchange.auth.identity import (
 )
 from headwater.exchange.auth.password_checks import PasswordChecks
 from headwater.exchange.client_watch import ClientWatch
+from headwater.exchange.former_client import release
 from headwater.exchange.greetings import Greetings
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
@@ -137,8 +138,6 @@ class Sessions:
             for observer in self.observers:
                 observer.left(session)
         self.watch.forget(session)
-        from headwater.exchange.former_client import release  # not for every start
-
         asyncio.get_running_loop().call_soon(release, session)
 
     # ── what an operator must see ──

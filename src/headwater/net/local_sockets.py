@@ -11,7 +11,6 @@ Another program of the machine can connect, as to a port on loopback: who connec
 import asyncio
 import contextlib
 import os
-import secrets
 import socket
 import sys
 from collections.abc import Callable
@@ -41,7 +40,7 @@ class LocalLink(Link):
 def new_place() -> str:
     """A place of a new name."""
     if sys.platform == "linux":
-        return f"{ABSTRACT}headwater-{secrets.token_hex(8)}"
+        return f"{ABSTRACT}headwater-{os.urandom(8).hex()}"
     import tempfile  # here and below: a start of a server has no time for what few systems need
 
     return tempfile.mkdtemp(prefix="headwater-")
