@@ -425,7 +425,7 @@ class Contents:
             subject, kind = item.subject, item.particulars.rollup if item.particulars is not None else b""
             if kind == b"all":
                 return found
-            if kind == b"sub":
+            if kind == b"sub" and is_literal(subject):  # with wildcards it replaces messages of other subjects, too
                 if subject not in newest:
                     newest[subject] = self.last_of(subject) if self.subjects.total(subject) <= 1 else None
                 only = newest[subject]
