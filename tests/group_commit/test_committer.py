@@ -10,7 +10,8 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError, WriteFailed
 from headwater.group_commit import committer
-from headwater.group_commit.committer import INLINE_BYTES, PATIENCE, Committer
+from headwater.group_commit.committer import INLINE_BYTES, Committer
+from headwater.group_commit.pace import PATIENCE
 from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions

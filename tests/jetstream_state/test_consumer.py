@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_state.ack_deadlines import STALE_ENTRIES
 from headwater.jetstream_state.consumer import (
     ACKED,
     ACKED_ALL,
@@ -13,7 +14,6 @@ from headwater.jetstream_state.consumer import (
     MOST_DELIVERIES,
     NEVER,
     REDELIVERED,
-    STALE_ENTRIES,
     Consumer,
     ConsumerSnapshot,
 )

@@ -3,7 +3,6 @@ from headwater.group_commit.pace cimport Pace
 from headwater.group_commit.write_stats cimport WriteStats
 
 cdef Py_ssize_t _MAX_STAGED_BYTES
-cdef double _PATIENCE
 
 @cython.final
 cdef class Group:
@@ -29,12 +28,9 @@ cdef class Committer:
     cdef Group _current
     cdef Py_ssize_t _inline_bytes
     cdef Pace _pace
-    cdef object _count_events
-    cdef long long _events
     cdef readonly bint full
     cdef readonly object upkeep
     cpdef int add(self, object item, Py_ssize_t size) except? -1
-    cdef bint _is_alone(self) except -1
     cdef int _schedule(self) except? -1
     cdef int _write_here(self, batch, bint small) except? -1
     cdef int _note_time(self, double seconds, bint small) except? -1

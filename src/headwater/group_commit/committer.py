@@ -8,10 +8,7 @@
                      ▼ back in the loop: visible, then all acks of the batch, in the order of the publishes
 
 A small batch is written in the loop itself while the disk is quick (`pace.py`), and every batch that is not synced with
-its write: that is a copy into the page cache (1.1 MB in 0.3 ms). So is the batch of a client that waits for each ack while
-nobody else says anything: on a busy machine each hand-over to a thread and back waits for a turn of the processor, and
-there is nobody to be served meanwhile. Whoever speaks up just then waits for one write, `PATIENCE` at most but for the
-first.
+its write: that is a copy into the page cache (1.1 MB in 0.3 ms). So is that of a lone publisher who waits for each ack.
 
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds however many threads there are.
 With one publish in flight a batch is one message; with 512, a batch is whatever arrives during one fdatasync. No batch
@@ -44,8 +41,6 @@ from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
 
-PATIENCE: float = 0.05  # seconds; after a write that took longer, nobody is asked to wait for the next one
-_PATIENCE: cython.double = PATIENCE
 INLINE_BYTES = 256 << 10  # a larger batch is better written while the next one fills
 # Staged and unwritten; nats-server's limit for messages that a stream has captured but not stored.
 MAX_STAGED_BYTES: int = 128 << 20
@@ -96,9 +91,7 @@ class Committer:
         self._next = Group()
         self._current: Group | None = None  # the group being written
         self._inline_bytes: cython.Py_ssize_t = INLINE_BYTES
-        self._pace = Pace()
-        self._count_events: Callable[[], int] | None = getattr(self._loop, "events_seen", None)
-        self._events = 0  # seen before the last write
+        self._pace = Pace(getattr(self._loop, "events_seen", None))
         self.full = False
         self.upkeep = LogUpkeep(log, writers, self._write_deletions, self._is_due, self._go_on)
 
@@ -187,7 +180,7 @@ class Committer:
 
     def _begin(self) -> None:
         writers = self._writers
-        in_loop: cython.bint = self._is_alone() or self._pace.is_quick()
+        in_loop: cython.bint = self._pace.lets_wait()
         if writers is not None and not in_loop and not writers.is_free(self._begin):
             return  # items that arrive until then join the batch
         self._scheduled = False
@@ -204,14 +197,6 @@ class Committer:
         self._writers.submit(
             self._timed_write, batch, lambda seconds, error: self._written(batch, small, seconds, error)
         )
-
-    def _is_alone(self) -> cython.bint:
-        """Whether at most one link has said something since the last write began, and that was not a long one."""
-        if self._count_events is None:
-            return False
-        before: cython.longlong = self._events
-        self._events = self._count_events()
-        return self._events - before <= 1 and self._pace.seconds <= _PATIENCE
 
     def _timed_write(self, batch: StagedBatch) -> float:
         """Blocking: write the batch; returns the duration in seconds."""

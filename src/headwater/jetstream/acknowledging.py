@@ -12,12 +12,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
-    from cython.cimports.headwater.jetstream.outgoing import send_acks
+    from cython.cimports.headwater.jetstream_ranges.outgoing import send_acks
     from cython.cimports.headwater.jetstream_state.items import Item
     from cython.cimports.headwater.jetstream_state.subject_table import SubjectTable
 else:
     from headwater.exchange.router import Router
-    from headwater.jetstream.outgoing import send_acks
+    from headwater.jetstream_ranges.outgoing import send_acks
     from headwater.jetstream_state.items import Item
     from headwater.jetstream_state.subject_table import SubjectTable
 

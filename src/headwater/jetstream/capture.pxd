@@ -1,6 +1,6 @@
 cimport cython
 from headwater.group_commit.committer cimport Committer
-from headwater.streams.clock cimport Clock
+from headwater.group_commit.clock cimport Clock
 from headwater.streams.dedup cimport DuplicateWindow
 from headwater.streams.staging cimport Staging
 

@@ -11,19 +11,19 @@ from collections.abc import Callable
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.group_commit.clock import Clock
     from cython.cimports.headwater.group_commit.committer import Committer
     from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
     from cython.cimports.headwater.jetstream_state.items import Item, unacknowledged, unchecked
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
-    from cython.cimports.headwater.streams.clock import Clock
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
+    from headwater.group_commit.clock import Clock
     from headwater.group_commit.committer import Committer
     from headwater.jetstream_state.fast_batch import FastBatch
     from headwater.jetstream_state.items import Item, unacknowledged, unchecked
     from headwater.jetstream_state.publish_checks import lone_message_id
-    from headwater.streams.clock import Clock
     from headwater.streams.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
 
@@ -90,9 +90,10 @@ class Capture:
         message_id: bytes = b""
         particulars: Particulars | None = None
         answer: Answer | None = None
-        admitted: Admitted | None = None
-        needed: cython.int = 2 if header_block else 1
-        as_it_is: cython.bint = self.unjudged >= needed and not committer.full and self.appending is None
+        judged: Admitted | Duplicate | None = None
+        as_it_is: cython.bint = (
+            self.unjudged >= 2 - (not header_block) and not committer.full and self.appending is None
+        )
         if as_it_is and header_block:
             size += self._header_overhead + len(header_block)
             alone: bytes | None = (
@@ -100,10 +101,8 @@ class Capture:
             )
             if alone:
                 ticks = self._ticks.now()
-            if alone is None or (alone and self._duplicates.seen(alone, ticks) is not None):
-                as_it_is = False
-            else:
-                message_id = alone
+            as_it_is = alone is not None and (not alone or self._duplicates.seen(alone, ticks) is None)
+            message_id = alone or b""
         offset: cython.longlong
         try:
             if not as_it_is:
@@ -120,18 +119,17 @@ class Capture:
                 if isinstance(judged, Duplicate):
                     self._answer_duplicate(committer, reply, judged.sequence, answer)
                     return
-                admitted = judged
                 header_block, payload, message_id, size, particulars, _, _ = judged
             offset = self._staging.stage(subject, header_block, payload, now)
         except (JetStreamError, StorageError) as error:
             self._answers.refuse(reply, error, answer)
             return
         item: Item = unchecked(reply, subject, offset + 1, size, message_id)  # as sequence_of, without the call
-        if admitted is not None:
-            self._rules.note_staged(subject, offset + 1, admitted)
+        if judged is not None and isinstance(judged, Admitted):
+            self._rules.note_staged(subject, offset + 1, judged)
             item.particulars, item.answer = particulars, answer
-            if admitted.tail:
-                item.ack = b"%b%d%b" % (self._answers.head, offset + 1, admitted.tail)
+            if judged.tail:
+                item.ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
         self.last_message_id = message_id
         if message_id:
             self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks.now())

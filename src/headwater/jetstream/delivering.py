@@ -25,10 +25,10 @@ from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.consumer_acks import Acks, Activity
-from headwater.jetstream.outgoing import RecordSender, with_size
 from headwater.jetstream.read_ahead import ReadAhead, filter_of
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
 from headwater.jetstream_documents.stream_rules import shown_metadata
+from headwater.jetstream_ranges.outgoing import RecordSender, with_size
 from headwater.jetstream_state.consumer import Consumer, ConsumerSnapshot
 from headwater.jetstream_state.pausing import OriginalPace, Pause
 from headwater.jetstream_state.purge_reach import PurgeReach

@@ -15,10 +15,8 @@ deliveries.
     floor            everything up to it is settled. It moves as nats-server's does: by the consumer sequence of first
                      deliveries, so a message that is redelivered holds it back until it is acknowledged
 
-Deadlines are in a queue as long as each is later than the one before, as those of deliveries are; the others are in a
-heap. The messages of one run of deliveries have one deadline, so they are one entry of that queue. The order of first
-deliveries is in a list, too. All may hold stale entries, which are ignored unless `unacked` agrees with them, and are
-rebuilt when most entries are stale. Times are nanoseconds of a monotonic clock.
+The order of first deliveries and the deadlines are in structures of their own (ack_deadlines.py). Times are nanoseconds of
+a monotonic clock.
 
 Hot and compiled: `deliver_run` and `ack` take turns with a client that acknowledges what it gets.
 
@@ -34,18 +32,27 @@ Not decided here: where a message is delivered (jetstream/pull.py), whether it m
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heappop
 
 import cython
 import msgspec
+
+if cython.compiled:
+    from cython.cimports.headwater.jetstream_state.ack_deadlines import (
+        Deadlines,
+        DeliveryOrder,
+        Run,
+        Unsettled,
+        unsettled,
+    )
+else:
+    from headwater.jetstream_state.ack_deadlines import Deadlines, DeliveryOrder, Run, Unsettled, unsettled
 
 from headwater.jetstream_documents.consumers import ConsumerConfig
 
 DELIVERED, ACKED, ACKED_ALL, REDELIVERED, GIVEN_UP = range(5)  # kinds of events
 NEVER = 1 << 61  # the ack wait in ns of a consumer without one
 MOST_DELIVERIES = 1 << 62  # consumer sequences of a snapshot; an archive that a client sends may name higher ones
-STALE_ENTRIES = 1024  # entries beyond twice the live ones, at which heap or queue is rebuilt
-_STALE: cython.Py_ssize_t = STALE_ENTRIES
 
 
 class ConsumerSnapshot(msgspec.Struct, frozen=True):
@@ -59,31 +66,6 @@ class ConsumerSnapshot(msgspec.Struct, frozen=True):
     floor_stream: int
     unacked: dict[int, int]
     attempts: dict[int, int]
-
-
-class Unsettled:
-    """A message that waits for its ack: the consumer sequence of its first delivery, and the time at which it is due
-    again."""
-
-    first: int
-    deadline: int
-
-    def __init__(self, first: cython.longlong, deadline: cython.longlong) -> None:
-        self.first = first
-        self.deadline = deadline
-
-
-class Run:
-    """Messages with one deadline, by ascending sequence; those before `at` are settled, or have another deadline."""
-
-    deadline: int
-    sequences: list[int]
-    at: int
-
-    def __init__(self, deadline: cython.longlong, sequences: list[int]) -> None:
-        self.deadline = deadline
-        self.sequences = sequences
-        self.at = 0
 
 
 class Consumer:
@@ -104,22 +86,8 @@ class Consumer:
         self.events: list[list[int]] | None = None
         self._redeliveries: deque[int] = deque()
         self._due: set[int] = set()
-        self._runs: deque[Run] = deque()
-        self._in_runs = 0  # sequences in all of them
-        self._heap: list[tuple[int, int]] = []  # (deadline, sequence)
-        self._in_order: list[int] = []
-        self._settled_first = 0  # how many at the beginning of `_in_order` are settled
-
-    @property
-    def config(self) -> ConsumerConfig:
-        """The configuration, checked and complete."""
-        return self._config
-
-    @config.setter
-    def config(self, config: ConsumerConfig) -> None:
-        self._config = config
-        self._awaits = config.ack_policy != "none"
-        self._acks_before = config.ack_policy in ("all", "flow_control")  # an ack settles what came before, too
+        self._deadlines = Deadlines(self.unacked, self._due)
+        self._in_order = DeliveryOrder(self.unacked)
 
     # ── what may be delivered ──
 
@@ -136,8 +104,8 @@ class Consumer:
     @property
     def deliverable(self) -> int:
         """How many new messages may be delivered before one is acknowledged."""
-        limit = self._config.max_ack_pending
-        return limit - len(self.unacked) if limit > 0 and self._awaits else sys.maxsize
+        limit = self.config.max_ack_pending
+        return limit - len(self.unacked) if limit > 0 and self.config.ack_policy != "none" else sys.maxsize
 
     @property
     def redeliveries(self) -> int:
@@ -174,12 +142,12 @@ class Consumer:
             self.position = sequence + 1
         self.num_pending -= 1
         self._note(DELIVERED, sequence)
-        if not self._awaits:
+        if self.config.ack_policy == "none":
             self.floor_consumer = consumer_sequence
             self.floor_stream = sequence
         else:
             self._set_deadline(sequence, consumer_sequence, now + self._ack_wait(0))
-            self._in_order.append(sequence)
+            self._in_order.sequences.append(sequence)
         return consumer_sequence
 
     def deliver_run(self, sequences: list[int], now: int) -> None:
@@ -202,7 +170,7 @@ class Consumer:
             else:
                 for sequence in sequences:
                     self._note(DELIVERED, sequence)
-        if not self._awaits:
+        if self.config.ack_policy == "none":
             self.floor_consumer = self.delivered_consumer
             self.floor_stream = last
             return
@@ -210,9 +178,9 @@ class Consumer:
         unacked = self.unacked
         for sequence in sequences:
             consumer_sequence += 1
-            unacked[sequence] = _unsettled(consumer_sequence, deadline)
-        self._in_order.extend(sequences)
-        self._enqueue(deadline, sequences)
+            unacked[sequence] = unsettled(consumer_sequence, deadline)
+        self._in_order.sequences.extend(sequences)
+        self._deadlines.add_run(sequences, deadline)
 
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
         """Note the redelivery that `next_redelivery` returned; returns (consumer sequence, count of deliveries)."""
@@ -261,11 +229,8 @@ class Consumer:
         self.attempts.clear()
         self._redeliveries.clear()
         self._due.clear()
-        self._runs.clear()
-        self._in_runs = 0
-        self._heap.clear()
-        self._in_order.clear()
-        self._settled_first = 0
+        self._deadlines = Deadlines(self.unacked, self._due)
+        self._in_order = DeliveryOrder(self.unacked)
 
     def was_delivered(self, sequence: int) -> bool:
         """Whether the message was delivered according to this state; after a crash a client may have one that will be
@@ -280,7 +245,7 @@ class Consumer:
 
     def ack(self, sequence: cython.longlong, consumer_sequence: cython.longlong) -> None:
         """+ACK or +TERM: the message is settled. With ack policy `all`, so is everything before it."""
-        if self._acks_before:
+        if self.config.ack_policy in ("all", "flow_control"):
             self._ack_all(sequence, consumer_sequence)
             return
         entry = self._settle(sequence)
@@ -313,9 +278,9 @@ class Consumer:
         entry: Unsettled | None
         run: Run | None
         deadline: cython.longlong
-        heap = self._heap
+        heap = self._deadlines.heap
         while True:
-            run = self._first_run()
+            run = self._deadlines.first_run()
             if heap and (run is None or heap[0] < (run.deadline, run.sequences[run.at])):
                 deadline, sequence = heap[0]
                 entry = self.unacked.get(sequence)
@@ -329,8 +294,7 @@ class Consumer:
                 deadline, sequence = run.deadline, run.sequences[run.at]
                 if deadline > now:
                     return deadline
-                run.at += 1
-                self._in_runs -= 1
+                self._deadlines.step(run)
             else:
                 return 0
             self._make_due(sequence)
@@ -366,7 +330,7 @@ class Consumer:
             if sequence < end:
                 deadline = now + self._ack_wait(self.attempts.get(sequence, 0))
                 self._set_deadline(sequence, min(first, MOST_DELIVERIES), deadline)
-                self._in_order.append(sequence)
+                self._in_order.sequences.append(sequence)
 
     def replay(self, events: Iterable[list[int]], end: int, now: int) -> list[int]:
         """Apply the events after the snapshot, in order; returns the sequences that they settled. `end`: as in
@@ -414,72 +378,14 @@ class Consumer:
         events.append([kind, sequence, sequence])
 
     def _ack_wait(self, attempt: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        backoff = self._config.backoff
+        backoff = self.config.backoff
         if backoff:
             return min(backoff[min(attempt, len(backoff) - 1)], NEVER)
-        return min(self._config.ack_wait or NEVER, NEVER)
+        return min(self.config.ack_wait or NEVER, NEVER)
 
     def _set_deadline(self, sequence: cython.longlong, first: cython.longlong, deadline: cython.longlong) -> cython.int:
-        self.unacked[sequence] = _unsettled(first, deadline)
-        run: Run | None = self._runs[len(self._runs) - 1] if self._runs else None
-        if run is None or deadline > run.deadline:
-            self._runs.append(Run(deadline, [sequence]))
-            self._in_runs += 1
-        elif deadline == run.deadline and sequence > run.sequences[len(run.sequences) - 1]:
-            run.sequences.append(sequence)
-            self._in_runs += 1
-        else:
-            heappush(self._heap, (deadline, sequence))
-        return self._drop_stale()
-
-    def _enqueue(self, deadline: cython.longlong, sequences: list[int]) -> int:
-        """Queue messages whose deadline is `deadline`, in this order."""
-        run: Run | None = self._runs[len(self._runs) - 1] if self._runs else None
-        if run is None or deadline > run.deadline:
-            self._runs.append(Run(deadline, list(sequences)))
-            self._in_runs += len(sequences)
-        elif deadline == run.deadline and sequences[0] > run.sequences[len(run.sequences) - 1]:
-            run.sequences.extend(sequences)
-            self._in_runs += len(sequences)
-        else:
-            for sequence in sequences:
-                heappush(self._heap, (deadline, sequence))
-        return self._drop_stale()
-
-    def _drop_stale(self) -> cython.int:
-        """Rebuild the deadlines if most are stale: an entry goes stale with its ack and would stay for a whole ack wait,
-        30 s of 50,000 acks/s are 1.5 million."""
-        if self._in_runs + len(self._heap) > 2 * len(self.unacked) + _STALE:
-            self._heap = []
-            self._runs.clear()
-            self._in_runs = len(self.unacked)
-            run: Run | None = None
-            for deadline, sequence in sorted([(entry.deadline, waiting) for waiting, entry in self.unacked.items()]):
-                if run is None or deadline > run.deadline:
-                    run = Run(deadline, [])
-                    self._runs.append(run)
-                run.sequences.append(sequence)
-        return 0
-
-    def _first_run(self) -> Run | None:
-        """The run with the earliest deadline of those in the queue: its message at `at` waits. None: no message in the
-        queue does."""
-        run: Run
-        entry: Unsettled | None
-        while self._runs:
-            run = self._runs[0]
-            while run.at < len(run.sequences):
-                entry = self.unacked.get(run.sequences[run.at])
-                if (
-                    entry is not None
-                    and entry.deadline == run.deadline
-                    and not (self._due and run.sequences[run.at] in self._due)
-                ):
-                    return run
-                run.at += 1
-                self._in_runs -= 1
-            self._runs.popleft()
-        return None
+        self.unacked[sequence] = unsettled(first, deadline)
+        return self._deadlines.add(sequence, deadline)
 
     def _make_due(self, sequence: cython.longlong) -> None:
         self._due.add(sequence)
@@ -496,7 +402,7 @@ class Consumer:
     def _move_floor(self, first: cython.longlong) -> cython.int:
         """Move the floor after a message was settled whose first delivery had this consumer sequence."""
         entry: Unsettled
-        following: cython.longlong = self._first_unacked()
+        following: cython.longlong = self._in_order.first()
         if following == 0:
             self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
         elif first == self.floor_consumer + 1:
@@ -514,35 +420,9 @@ class Consumer:
             return
         if self.events is not None:
             self.events.append([ACKED_ALL, sequence, consumer_sequence])
-        oldest: cython.longlong = self._first_unacked()
+        oldest: cython.longlong = self._in_order.first()
         while 0 < oldest <= sequence:
             self._settle(oldest)
-            oldest = self._first_unacked()
+            oldest = self._in_order.first()
         self.floor_consumer, self.floor_stream = consumer_sequence, sequence
         self._move_floor_past_settled()
-
-    def _first_unacked(self) -> cython.Py_ssize_t:
-        """The unacked message that was delivered first; 0 when all are settled. Iterating over `unacked` would find it
-        too, but a dict keeps the slots of entries deleted at its front, and each search would scan all of them."""
-        order, unacked = self._in_order, self.unacked
-        at: cython.Py_ssize_t = self._settled_first
-        while at < len(order) and order[at] not in unacked:
-            at += 1
-        if len(order) - at > 2 * len(unacked) + _STALE:
-            order = self._in_order = sorted(unacked)
-            at = 0
-        elif at > _STALE and 2 * at > len(order):
-            del order[:at]
-            at = 0
-        self._settled_first = at
-        return order[at] if at < len(order) else 0
-
-
-def _unsettled(first: cython.longlong, deadline: cython.longlong) -> Unsettled:
-    """`Unsettled(first, deadline)`, in a third of the time."""
-    if not cython.compiled:
-        return Unsettled(first, deadline)
-    made: Unsettled = Unsettled.__new__(Unsettled)
-    made.first = first
-    made.deadline = deadline
-    return made

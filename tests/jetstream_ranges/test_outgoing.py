@@ -8,7 +8,7 @@ from support.fake_link import make_outlet
 
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
-from headwater.jetstream.outgoing import RecordSender, send_acks
+from headwater.jetstream_ranges.outgoing import RecordSender, send_acks
 from headwater.jetstream_state.items import Item
 from headwater.model.header_edits import with_lines
 from headwater.streams.log_format import StoredRecord

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from headwater.streams.clock import Clock
+from headwater.group_commit.clock import Clock
 
 
 @pytest.mark.parametrize("read", [time.time_ns, time.monotonic_ns])
