@@ -103,9 +103,9 @@ def test_input_is_read_by_the_loop_itself_and_answered() -> None:
                     answer += await loop.sock_recv(peer, 1 << 16)
                 assert answer == b"x" * size
             assert isinstance(loop, DirectLoop)
-            assert owner.link in loop.readers.values()
+            assert loop.ready.reads(owner.link)
         await owner.ended
-        assert owner.link not in loop.readers.values()
+        assert not loop.ready.reads(owner.link)
         server.close()
 
     run(scenario)
@@ -332,7 +332,7 @@ def test_what_callbacks_leave_for_the_end_runs_once_after_them_and_before_later_
 
         owner, peer, server = await conversation()
         with peer:
-            loop.poller.afterwards += [partial(finish, number) for number in range(FINISHED_TOGETHER + 2)]
+            loop.ready.afterwards += [partial(finish, number) for number in range(FINISHED_TOGETHER + 2)]
             peer.sendall(b"x")
             await owner.received.wait()
             assert calls[FINISHED_TOGETHER - 1 : FINISHED_TOGETHER + 2] == [
@@ -376,7 +376,7 @@ def test_signal_that_comes_while_links_are_read_is_handled_before_the_loop_waits
         try:
             owner, peer, server = await conversation()
             with peer:
-                loop.poller.afterwards.append(partial(os.kill, os.getpid(), signal.SIGUSR1))
+                loop.ready.afterwards.append(partial(os.kill, os.getpid(), signal.SIGUSR1))
                 peer.sendall(b"x")
                 await handled.wait()
         finally:
@@ -394,7 +394,7 @@ def test_a_failed_callback_after_the_reads_is_reported_and_the_next_is_called() 
         reported: list[object] = []
         loop.set_exception_handler(lambda _loop, context: reported.append(context.get("exception")))
         called: list[int] = []
-        loop.poller.afterwards += [lambda: called.append(1 // 0), lambda: called.append(2)]
+        loop.ready.afterwards += [lambda: called.append(1 // 0), lambda: called.append(2)]
         owner, peer, server = await conversation()  # links are read meanwhile
         with peer:
             peer.sendall(b"x")

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headwater
-from headwater.wire.receive import FREE_MINIMUM, LARGE_SIZE, LARGEST_READ, SHARED_SIZE, START_SIZE, ReceiveBuffer
+from headwater.wire.receive import (
+    FREE_MINIMUM,
+    LARGE_MESSAGES,
+    LARGEST_READ,
+    SHARED_SIZE,
+    SMALL_MESSAGES,
+    START_SIZE,
+    ReceiveBuffer,
+)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9000), st.integers(0, 9000)), max_size=20))
@@ -109,9 +117,9 @@ def test_reads_into_a_shared_array_take_more_of_it_only_when_asked_to() -> None:
     shared = bytearray(SHARED_SIZE)
     one, other = ReceiveBuffer(shared=shared), ReceiveBuffer(shared=shared)
     one.read_large(True, 0)
-    assert (len(one.writable()), len(other.writable())) == (LARGE_SIZE, START_SIZE)
+    assert (len(one.writable()), len(other.writable())) == (LARGE_MESSAGES, START_SIZE)
     one.read_large(False, 0)
-    assert len(one.writable()) == START_SIZE
+    assert (len(one.writable()), len(other.writable())) == (SMALL_MESSAGES, START_SIZE)
 
 
 def test_reads_end_with_large_ops_of_one_size() -> None:
@@ -128,7 +136,7 @@ def test_reads_end_with_large_ops_of_one_size() -> None:
         buffer.consume(2 * op)
         assert buffer.data is shared, "nothing is left, and nothing is kept"
     buffer.read_large(False, 0)
-    assert len(buffer.writable()) == START_SIZE
+    assert len(buffer.writable()) == SMALL_MESSAGES
 
 
 def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there() -> None:
@@ -143,7 +151,7 @@ def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there
     buffer.read_large(True, 0)
     buffer.consume(op)
     assert buffer.data is shared
-    assert len(buffer.writable()) == LARGE_SIZE
+    assert len(buffer.writable()) == LARGE_MESSAGES
 
 
 STEP = st.tuples(

@@ -39,10 +39,10 @@ from headwater.errors import HeadwaterError
 from headwater.exchange.account import Account
 from headwater.exchange.auth.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.random_fraction import random_fraction
 from headwater.exchange.sublist import Outlet
 from headwater.net.limits import Limits
 from headwater.net.peer_timers import address_of
+from headwater.net.random_fraction import random_fraction
 from headwater.wire.route_lines import RouteConnect, RouteInfo
 from headwater.wire.route_ops import V1, V2
 

@@ -39,6 +39,7 @@ class Flusher:
         self.congested: list[Outlet] = []  # outlets that the last read wrote to and whose clients are behind
         self._schedule = schedule
         self._dirty: list[Outlet] = []
+        self._spare: list[Outlet] | None = None  # an empty list for the next turn
         self._scheduled = False
         self._reading = False
 
@@ -74,7 +75,8 @@ class Flusher:
 
     def _flush_dirty(self) -> cython.int:
         dirty: list[Outlet] = self._dirty
-        self._dirty = []
+        self._dirty = [] if self._spare is None else self._spare
+        self._spare = None
         outlet: Outlet
         waiting: cython.Py_ssize_t
         for outlet in dirty:
@@ -82,12 +84,14 @@ class Flusher:
             if outlet.closed:
                 continue
             if outlet.endpoint is not None:
-                waiting = outlet.endpoint.push()
+                waiting = outlet.endpoint.write_output()
             else:
                 outlet.link.flush()
                 waiting = outlet.link.pending
             if waiting > self.route_stall_at and (outlet.is_route or waiting > self.stall_at):
                 self._fell_behind(outlet, waiting)
+        dirty.clear()
+        self._spare = dirty
         return 0
 
     def _fell_behind(self, outlet: Outlet, waiting: int) -> None:

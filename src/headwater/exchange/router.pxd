@@ -4,6 +4,7 @@ from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
 from headwater.exchange.xorshift cimport Xorshift
 from headwater.wire.message_view cimport MessageView
+from headwater.wire.publish_series cimport PublishSeries
 
 
 cdef class Router
@@ -161,6 +162,7 @@ cdef class Router:
         Py_ssize_t stride,
         Py_ssize_t count,
     ) except? -1
+    cdef int route_series(self, Outlet publisher, Match match, bytearray buffer, PublishSeries series) except -1
     cdef bint _deliver_run(
         self,
         Subscription subscription,

@@ -24,6 +24,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.xorshift import Xorshift
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView, composed
+    from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
     from headwater.exchange.flusher import Flusher
     from headwater.exchange.peer_frames import PeerFrames
@@ -31,6 +32,7 @@ else:
     from headwater.exchange.xorshift import Xorshift
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.message_view import MessageView, composed
+    from headwater.wire.publish_series import PublishSeries
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -602,6 +604,29 @@ class Router:
         if not outlet.dirty:
             self.flusher.mark(outlet)
         return True
+
+    def route_series(
+        self, publisher: Outlet | None, match: Match, buffer: bytearray, series: PublishSeries
+    ) -> cython.int:
+        """`route` without peers for messages in `buffer` without headers; `match` is `separate` and takes series.
+
+        Each receiver gets all of them before the next gets any. Returns the number of receivers.
+        """
+        receivers: cython.int = 0
+        subscription: Subscription
+        outlet: Outlet
+        for subscription in match.plain:
+            outlet = cython.cast(Outlet, subscription.outlet)
+            if subscription.closed or (outlet is publisher and not outlet.echo):
+                continue
+            receivers += 1
+            series.append_to(outlet.output, buffer, subscription.msg, subscription.after_subject)
+            outlet.out_messages += series.count
+            outlet.out_bytes += series.payload
+            subscription.delivered += series.count
+            if not outlet.dirty:
+                self.flusher.mark(outlet)
+        return receivers
 
     def call_one(
         self,

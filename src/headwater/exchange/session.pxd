@@ -1,8 +1,12 @@
 cimport cython
 from headwater.exchange.client_state cimport Heartbeat, Login, Membership, Terms, Traffic
-from headwater.exchange.sublist cimport Outlet
+from headwater.exchange.sublist cimport Match, Outlet
 from headwater.wire.client_ops cimport ClientOpHandler, ClientOpParser
 from headwater.wire.message_view cimport MessageView
+from headwater.wire.publish_series cimport PublishSeries
+
+
+cdef PublishSeries SERIES
 
 
 @cython.final
@@ -23,5 +27,6 @@ cdef class Session(ClientOpHandler):
     cdef public str end_reason
     cdef bint _subject_checked
 
+    cdef Py_ssize_t _publish_series(self, ClientOpParser ops, Match match) except -1
     cdef int _publish(self, MessageView message) except? -1
     cdef bint _may_publish(self, MessageView message) except? -1

@@ -19,19 +19,21 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.auth.guard import Guard
     from cython.cimports.headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
     from cython.cimports.headwater.exchange.router import Router
-    from cython.cimports.headwater.exchange.sublist import Match, Outlet, Subscription
+    from cython.cimports.headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from cython.cimports.headwater.wire.client_ops import ClientOpHandler, ClientOpParser
-    from cython.cimports.headwater.wire.memory import slice_bytes
+    from cython.cimports.headwater.wire.memory import equals, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView, renamed
+    from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
     from headwater.exchange.auth.guard import Guard
     from headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
     from headwater.exchange.router import Router
-    from headwater.exchange.sublist import Match, Outlet, Subscription
+    from headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
-    from headwater.wire.memory import slice_bytes
+    from headwater.wire.memory import equals, slice_bytes
     from headwater.wire.message_view import MessageView, renamed
     from headwater.wire.plain_publishes import Stretch, collect_plain_publishes
+    from headwater.wire.publish_series import PublishSeries
 
 import json as json_documents
 import logging
@@ -80,6 +82,8 @@ logger = logging.getLogger(__name__)
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent: the client does not read
 LARGE_MESSAGE: int = 512  # bytes, on average of a read; more of such may be read at once
+# One for all sessions: it is filled and used up within a call that runs no Python code.
+SERIES: PublishSeries = PublishSeries()
 _RESERVED_QUEUE: bytes = b"_sys_"
 _OK: bytes = b"+OK\r\n"
 # Subjects that only the server itself may publish to, or use as a reply.
@@ -134,7 +138,7 @@ class Session(ClientOpHandler):
         """The TLS handshake is done: start the timer for authentication."""
         self.sessions.start_authentication(self)
 
-    def receive(self, buffer: bytearray, filled: int) -> int:
+    def receive(self, buffer: bytearray, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Parse input; then pause reading from this client if the receivers of its messages are too far behind."""
         self.heartbeat.unanswered = 0
         self.traffic.reads += 1
@@ -142,7 +146,7 @@ class Session(ClientOpHandler):
         router: Router = self.membership.router
         router.begin_read()
         try:
-            used = self.parser.parse(buffer, 0, filled)
+            used: cython.Py_ssize_t = self.parser.parse(buffer, 0, filled)
             if self.tracer is not None:
                 self.tracer.received(slice_bytes(buffer, 0, used))
         finally:
@@ -182,6 +186,7 @@ class Session(ClientOpHandler):
         message: MessageView = ops.message
         match: Match
         first: cython.int
+        free: cython.bint
         deliveries: cython.int
         while True:
             if ops.count > 1:
@@ -193,15 +198,14 @@ class Session(ClientOpHandler):
                 if not match.separate:
                     self._publish(message)
                 else:
-                    self.traffic.messages += 1
-                    self.traffic.bytes += message.end - message.headers
                     first = message.buffer[message.subject]
-                    if first != 95 and first != 36 and message.reply == message.reply_end:  # _ $
-                        router.route_plain(self.outlet, match, message)
-                    elif self._may_publish(message):
+                    free = first != 95 and first != 36 and message.reply == message.reply_end  # _ $
+                    if (free or self._may_publish(message)) and self._publish_series(ops, match) == 1:
                         deliveries = router.route_plain(self.outlet, match, message)
                         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
                             self._no_responders(message.subject_bytes(), message.reply_bytes())
+                    self.traffic.messages += 1
+                    self.traffic.bytes += message.end - message.headers
             if not cython.compiled or not ops.next_publish():  # interpreted, `take_publishes` goes on
                 return 0
 
@@ -217,6 +221,36 @@ class Session(ClientOpHandler):
         self.traffic.messages += len(sizes)
         self.traffic.bytes += sum(sizes)
         return start
+
+    def _publish_series(self, ops: ClientOpParser, match: Match) -> cython.Py_ssize_t:
+        """Publish the current op of `ops` and those behind it that have its receivers, if these take messages unlooked at.
+        Returns the number of messages; 1 if only the current one is left to be published.
+        """
+        if not cython.compiled or not match.takes_series():
+            return 1
+        message: MessageView = ops.message
+        buffer: bytearray = message.buffer
+        router: Router = self.membership.router
+        beginning: Beginning | None = router.sublist._beginning
+        prefix: bytes | None = None
+        deep: cython.bint = False
+        if beginning is not None and beginning.match is match:
+            behind: cython.Py_ssize_t = message.subject + len(beginning.prefix)
+            if message.subject < behind < message.subject_end and equals(
+                buffer, message.subject, behind, beginning.prefix
+            ):
+                prefix = beginning.prefix
+                deep = beginning.deep
+        count: cython.Py_ssize_t = SERIES.collect(ops, prefix, deep)
+        if count == 1:
+            return 1
+        self.traffic.messages += count - 1  # the caller counts the first
+        self.traffic.bytes += SERIES.payload - (message.end - message.payload)
+        receivers: cython.int = router.route_series(self.outlet, match, buffer, SERIES)
+        if receivers == 0 and self.terms.no_responders:
+            for subject, reply in SERIES.reply_pairs(buffer):
+                self._no_responders(subject, reply)
+        return count
 
     def on_publish(self, message: MessageView) -> cython.int:
         if message.headers != message.payload:

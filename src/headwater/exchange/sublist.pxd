@@ -53,6 +53,7 @@ cdef class Match:
     cdef public object plan
 
     cpdef list firsts(self)
+    cdef bint takes_series(self) except -1
     cpdef Match serving(self, list[bytes] queues, bint plain)
     cdef Match extend(self, Node node)
     cdef bint _is_separate(self) except? -1

@@ -190,6 +190,16 @@ class Match:
         subscription: Subscription = self.plain[0]
         return subscription if subscription.callback is not None else None
 
+    def takes_series(self) -> cython.bint:
+        """Whether every receiver may get every message: none has a guard, and none ends after a number of them. For a
+        `separate` Match."""
+        subscription: Subscription
+        for subscription in self.plain:
+            outlet: Outlet = cython.cast(Outlet, subscription.outlet)
+            if subscription.maximum != 0 or outlet.guard is not None:
+                return False
+        return True
+
     def firsts(self) -> list[Subscription]:
         """The first subscription of each client in `plain`."""
         if self._firsts is None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from headwater.errors import JetStreamError, StorageError
-from headwater.exchange.pieces import send_pieces, sole_client
 from headwater.exchange.router import Router
 from headwater.jetstream_documents.answers import TYPE_PREFIX, Answer, encode, error_document
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.document import Uint64
 from headwater.jetstream_documents.strict_reading import decode_request
+from headwater.jetstream_ranges.pieces import send_pieces, sole_client
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.model.header_block import lookup
 from headwater.net.piece_queue import as_bytes

@@ -1,1 +1,41 @@
+cimport cython
 from headwater.net.endpoint cimport Endpoint
+
+# The part of the C library that Python does not offer.
+cdef extern from "unistd.h" nogil:
+    long syscall(long number, ...)
+
+
+cdef unsigned int READABLE
+cdef Py_ssize_t READ_IN_A_TURN
+cdef Py_ssize_t LEAST_READ
+cdef long EPOLL_PWAIT
+cdef Py_ssize_t EVENT_SIZE
+cdef Py_ssize_t EVENT_DATA
+
+cdef double _now() except? -1
+
+
+@cython.final
+cdef class ReadyLinks:
+    cdef public bint scheduled
+    cdef public bint reading
+    cdef public bint finishing
+    cdef public Py_ssize_t events
+    cdef public int own
+    cdef public list afterwards
+    cdef public list last
+    cdef public object report
+    cdef object _epoll
+    cdef long _number
+    cdef list _links
+    cdef list _found
+    cdef char[4096] _events
+
+    cpdef list wait(self, double left)
+    cdef Py_ssize_t _poll(self, double seconds) except -1
+    cdef int _descriptor_at(self, Py_ssize_t index) except -1
+    cdef unsigned int _events_at(self, Py_ssize_t index) except? 0
+    cdef Endpoint _link(self, Py_ssize_t descriptor)
+    cdef int _read_broken(self, Py_ssize_t count) except -1
+    cdef int _run_afterwards(self) except -1

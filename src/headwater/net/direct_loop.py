@@ -1,7 +1,7 @@
 """An asyncio event loop that reads plain links directly, without asyncio's callbacks.
 
-    epoll ──ready descriptors──▶ Poller.select ─┬─ a plain link's: Endpoint.read_ready, here and now
-                                                └─ everything else: returned to asyncio, as usual
+    epoll ──ready descriptors──▶ ReadyLinks.wait ─┬─ a plain link's: Endpoint.read_ready, here and now
+                                                  └─ everything else: returned to asyncio, as usual
 
 For every ready descriptor asyncio schedules a callback and runs it in its own context; the callback calls a transport,
 which calls a protocol for space: 8 us of interpreter for a read that takes the kernel two. The links' transports stay
@@ -13,8 +13,8 @@ A component that acts once on all input of a turn (a store: one fdatasync for ev
 many have (a hundred streams, each with its own fdatasync), links that are ready again are read before that: a read of
 64 KiB brings each of a hundred streams three messages, and to store three costs nearly what it costs to store ten.
 
-`select` keeps waiting until `call_soon` or `call_at` has scheduled something. Python runs signal handlers between
-interpreter instructions, which compiled code does not execute, so `select` runs them in each turn; otherwise a busy
+`wait` keeps waiting until `call_soon` or `call_at` has scheduled something. Python runs signal handlers between
+interpreter instructions, which compiled code does not execute, so `wait` runs them in each turn; otherwise a busy
 server would handle SIGTERM only once its clients are silent. Linux only (epoll); elsewhere, and for brokers in a
 program's own loop, transports read the links.
 """
@@ -24,80 +24,126 @@ import os
 import select
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Callable
 from contextvars import Context
-from typing import TypeVarTuple, Unpack
+from typing import Any, TypeVarTuple, Unpack
 
 import cython
 
 if cython.compiled:
     from cython.cimports.cpython.exc import PyErr_CheckSignals
     from cython.cimports.headwater.net.endpoint import Endpoint
+    from cython.cimports.libc.errno import EINTR, errno
+    from cython.cimports.libc.string import memcpy
+    from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
+
+    # `syscall` is declared in direct_loop.pxd
 else:
     from headwater.net.endpoint import Endpoint
+
+    syscall: Any = None
 
 Arguments = TypeVarTuple("Arguments")
 
 READABLE: int = 1  # EPOLLIN, and EVENT_READ
-BROKEN = select.EPOLLERR | select.EPOLLHUP
-MAX_EVENTS = 256  # descriptors reported by one call; the next call reports the others
+BROKEN: int = select.EPOLLERR | select.EPOLLHUP
+MAX_EVENTS: int = 256  # descriptors reported by one call; the next call reports the others
 MANY_AFTERWARDS: int = 8  # callbacks that wait for the end of the reads: from here on, more is read first
 # Callbacks that are then called before more is read; each may wait for the disk, and a client for what the first has for it.
 FINISHED_TOGETHER: int = 16
 READS_AGAIN: int = 3  # times that ready links are then read again, at most: 64 KiB each, a quarter of a millisecond
+# Bytes that the links of one turn share, so that each is read soon; but each may take LEAST_READ.
+READ_IN_A_TURN: int = 1 << 20
+LEAST_READ: int = 1 << 16
+
+# The number of the system call epoll_pwait(2), 0 where it is not known, and `struct epoll_event`: x86-64 packs it.
+_MACHINE: str = os.uname().machine if sys.maxsize > 1 << 32 else ""
+EPOLL_PWAIT: int = {"x86_64": 281, "aarch64": 22, "riscv64": 22}.get(_MACHINE, 0)
+EVENT_SIZE: int = 12 if _MACHINE == "x86_64" else 16
+EVENT_DATA: int = EVENT_SIZE - 8
 
 
-class Poller(selectors.EpollSelector):
-    """asyncio's selector. `endpoints`: the links to read from, by descriptor; `scheduled`: the loop has work again."""
+class ReadyLinks:
+    """What is ready, and the links among it, which are read here and now. `scheduled`: the loop has work again.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
-        self.endpoints: dict[int, Endpoint] = {}
+    Compiled, it calls epoll_pwait(2) itself: `select.epoll` makes a list of tuples of each answer.
+    """
+
+    def __init__(self, epoll: select.epoll) -> None:
         self.scheduled = False
-        self.reading = False  # links are being read; `select` then calls `afterwards` before it returns
+        self.reading = False  # links are being read; `wait` then calls `afterwards` before it returns
         self.events = 0  # how often a descriptor was ready, but for `own`
         self.own = -1  # the one by which threads and signals wake the loop
         self.afterwards: list[Callable[[], object]] = []
         self.last: list[Callable[[], object]] = []
         self.finishing = False  # `afterwards` run; `last` follow them
         self.report: Callable[[dict[str, object]], None] = _ignore
+        self._epoll = epoll
+        self._number = epoll.fileno()
+        self._links: list[Endpoint | None] = []  # by descriptor
+        self._found: list[tuple[int, int]] = []  # the last answer of `select.epoll`
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Read links until asyncio has something to do or `timeout` seconds have passed."""
-        poll = self._epoll.poll
-        endpoints: dict[int, Endpoint] = self.endpoints
-        endpoint: Endpoint | None
+    def add(self, descriptor: int, link: Endpoint) -> None:
+        """Read this link when it is ready."""
+        if descriptor >= len(self._links):
+            self._links.extend([None] * (descriptor + 1))
+        self._links[descriptor] = link
+
+    def discard(self, descriptor: int) -> None:
+        """Leave the descriptor to asyncio; safe to call again."""
+        if 0 <= descriptor < len(self._links):
+            self._links[descriptor] = None
+
+    def reads(self, link: Endpoint) -> bool:
+        """Whether this link is read here."""
+        return link in self._links
+
+    def clear(self) -> None:
+        self._links.clear()
+
+    def wait(self, left: cython.double) -> list[tuple[int, int]]:
+        """Read links until the loop has something to do or `left` seconds have passed (below 0: without a limit). Returns
+        what else is ready: descriptors with their events."""
         again: cython.int
+        index: cython.Py_ssize_t
+        count: cython.Py_ssize_t
+        descriptor: cython.int
+        events: cython.uint
+        most: cython.Py_ssize_t
+        found: cython.bint
         seen: cython.Py_ssize_t
-        left = -1.0 if timeout is None else max(timeout, 0.0)
-        end = time.monotonic() + left if left > 0 else 0.0
+        link: Endpoint | None
+        end: cython.double = _now() + left if left > 0 else 0.0
+        others: list[tuple[int, int]] = []
         self.scheduled = False
         while True:
             if cython.compiled:
                 PyErr_CheckSignals()
                 if self.scheduled:
                     left = 0.0
-            found = poll(left, MAX_EVENTS)
-            others: list[tuple[selectors.SelectorKey, int]] = []
-            more = found
+            count = self._poll(left)
+            found = count > 0
             again = READS_AGAIN
             seen = 0
             self.reading = True
-            while more:
-                if len(more) > 1 or more[0][1] != READABLE:
-                    self._read_broken(more)
-                for descriptor, events in more:
-                    endpoint = endpoints.get(descriptor)
-                    if endpoint is None or events != READABLE or not endpoint.read_ready():
-                        self._report(others, descriptor, events)
+            while count > 0:
+                if count > 1 or self._events_at(0) != READABLE:
+                    self._read_broken(count)
+                most = max(READ_IN_A_TURN // count, LEAST_READ)
+                for index in range(count):
+                    descriptor = self._descriptor_at(index)
+                    events = self._events_at(index)
+                    link = self._link(descriptor)
+                    if link is None or events != READABLE or not link.read_ready(most):
+                        others.append((descriptor, events))
                         seen -= descriptor == self.own
-                seen += len(more)
-                if again == 0 or others or len(self.afterwards) < MANY_AFTERWARDS:
+                seen += count
+                if again == 0 or others or not self.afterwards or len(self.afterwards) < MANY_AFTERWARDS:
                     break
                 again -= 1
-                more = poll(0.0, MAX_EVENTS)
+                count = self._poll(0.0)
             self.reading = False
             self.events += seen
             if self.afterwards:
@@ -105,21 +151,69 @@ class Poller(selectors.EpollSelector):
             if others or self.scheduled or left == 0 or not found:
                 return others
             if left > 0:
-                left = max(0.0, end - time.monotonic())
+                left = max(0.0, end - _now())
 
-    def _read_broken(self, found: list[tuple[int, int]]) -> None:
+    def _poll(self, seconds: cython.double) -> cython.Py_ssize_t:
+        """The number of ready descriptors."""
+        if cython.compiled and EPOLL_PWAIT != 0:
+            count: cython.long
+            problem: cython.int
+            number: cython.long = self._number
+            milliseconds: cython.long = -1 if seconds < 0 else cython.cast(cython.long, 1000 * seconds)
+            if milliseconds < 1000 * seconds:
+                milliseconds += 1  # rounded up: a timer that is asked for sooner has not come yet
+            most: cython.long = MAX_EVENTS
+            call: cython.long = EPOLL_PWAIT
+            set_size: cython.long = 8
+            events: cython.p_char = self._events
+            with cython.nogil:
+                count = syscall(call, number, events, most, milliseconds, cython.NULL, set_size)
+                problem = errno
+            if count < 0:
+                if problem == EINTR:
+                    return 0  # asyncio runs the signal's handler, and asks again
+                raise OSError(problem, os.strerror(problem))
+            return count  # type: ignore[no-any-return]
+        self._found = self._epoll.poll(seconds, MAX_EVENTS)
+        return len(self._found)
+
+    def _descriptor_at(self, index: cython.Py_ssize_t) -> cython.int:
+        if cython.compiled and EPOLL_PWAIT != 0:
+            descriptor: cython.int = 0
+            memcpy(cython.address(descriptor), self._events + index * EVENT_SIZE + EVENT_DATA, 4)
+            return descriptor
+        return self._found[index][0]
+
+    def _events_at(self, index: cython.Py_ssize_t) -> cython.uint:
+        if cython.compiled and EPOLL_PWAIT != 0:
+            events: cython.uint = 0
+            memcpy(cython.address(events), self._events + index * EVENT_SIZE, 4)
+            return events
+        return self._found[index][1]
+
+    def _link(self, descriptor: cython.Py_ssize_t) -> Endpoint | None:
+        if descriptor >= len(self._links):
+            return None
+        link: Endpoint | None = cython.cast(Endpoint, self._links[descriptor])  # unchecked: `add` has put it there
+        return link
+
+    def _read_broken(self, count: cython.Py_ssize_t) -> cython.int:
         """First handle links whose peers have reset them, so that no more messages are routed to them.
 
         A broker that is killed resets its routes: with messages unread, the kernel sends RST and no FIN.
         """
-        endpoint: Endpoint | None
-        for descriptor, events in found:
+        link: Endpoint | None
+        index: cython.Py_ssize_t
+        events: cython.uint
+        for index in range(count):
+            events = self._events_at(index)
             if events != READABLE and events & BROKEN:
-                endpoint = self.endpoints.get(descriptor)
-                while endpoint is not None and endpoint.read_ready():
+                link = self._link(self._descriptor_at(index))
+                while link is not None and link.read_ready(LEAST_READ):
                     pass
+        return 0
 
-    def _run_afterwards(self) -> None:
+    def _run_afterwards(self) -> cython.int:
         callbacks, self.afterwards = self.afterwards, []
         first: cython.Py_ssize_t
         self.finishing = True
@@ -129,6 +223,7 @@ class Poller(selectors.EpollSelector):
                 last, self.last = self.last, []
                 self._run(last)
         self.finishing = False
+        return 0
 
     def _run(self, callbacks: list[Callable[[], object]]) -> None:
         for callback in callbacks:
@@ -136,6 +231,32 @@ class Poller(selectors.EpollSelector):
                 callback()
             except Exception as error:  # noqa: BLE001  (as asyncio does with what it calls)
                 self.report({"message": f"Exception in {callback!r}, after links were read", "exception": error})
+
+
+def _now() -> float:
+    """`time.monotonic`."""
+    if cython.compiled:
+        moment = cython.declare(timespec)
+        clock_gettime(CLOCK_MONOTONIC, cython.address(moment))
+        return moment.tv_sec + 1e-9 * moment.tv_nsec
+    return time.monotonic()
+
+
+class Poller(selectors.EpollSelector):
+    """asyncio's selector: `ready` reads links while asyncio waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
+        self.ready = ReadyLinks(self._epoll)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Read links until asyncio has something to do or `timeout` seconds have passed."""
+        ready: ReadyLinks = self.ready
+        found: list[tuple[selectors.SelectorKey, int]] = []
+        for descriptor, events in ready.wait(-1.0 if timeout is None else max(timeout, 0.0)):
+            self._report(found, descriptor, events)
+        return found
 
     def _report(self, others: list[tuple[selectors.SelectorKey, int]], descriptor: int, events: int) -> None:
         try:
@@ -150,7 +271,7 @@ class Poller(selectors.EpollSelector):
         others.append((key, found & key.events))
 
     def close(self) -> None:
-        self.endpoints.clear()
+        self.ready.clear()
         self._epoll.close()
         super().close()
 
@@ -164,27 +285,27 @@ class DirectLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.poller = Poller()
-        self.readers = self.poller.endpoints  # links register here
+        self.ready: ReadyLinks = self.poller.ready  # links register here
         super().__init__(self.poller)
-        self.poller.report = self.call_exception_handler
-        self.poller.own = self._ssock.fileno()  # type: ignore[attr-defined]  # asyncio's own
+        self.ready.report = self.call_exception_handler
+        self.ready.own = self._ssock.fileno()  # type: ignore[attr-defined]  # asyncio's own
 
     def events_seen(self) -> int:
         """How often a link or another descriptor was ready so far; wake-ups by this process itself do not count."""
-        return self.poller.events
+        return self.ready.events
 
     def after_reads(self, callback: Callable[[], object]) -> None:
         """Call `callback` once the links that are ready have been read; outside of a read, as `call_soon`."""
-        if self.poller.reading:
-            self.poller.afterwards.append(callback)
+        if self.ready.reading:
+            self.ready.afterwards.append(callback)
         else:
             self.call_soon(callback)
 
     def after_callbacks(self, callback: Callable[[], object]) -> None:
         """Call `callback` after the callbacks of `after_reads` that run together with the one that calls this; outside of
         these, as `call_soon`. What several of them have for one client is written at once."""
-        if self.poller.finishing:
-            self.poller.last.append(callback)
+        if self.ready.finishing:
+            self.ready.last.append(callback)
         else:
             self.call_soon(callback)
 
@@ -204,7 +325,8 @@ class DirectLoop(asyncio.SelectorEventLoop):
         *args: Unpack[Arguments],  # noqa: UP044 (Cython reads no star here)
         context: Context | None = None,
     ) -> asyncio.Handle:
-        self.poller.scheduled = True
+        ready: ReadyLinks = self.ready
+        ready.scheduled = True
         return super().call_soon(callback, *args, context=context)
 
     def call_at(
@@ -214,5 +336,6 @@ class DirectLoop(asyncio.SelectorEventLoop):
         *args: Unpack[Arguments],  # noqa: UP044
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        self.poller.scheduled = True
+        ready: ReadyLinks = self.ready
+        ready.scheduled = True
         return super().call_at(when, callback, *args, context=context)

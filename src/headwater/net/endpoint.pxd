@@ -1,6 +1,6 @@
 cimport cython
 from headwater.wire.memory cimport OutputBuffer
-from headwater.wire.receive cimport ReceiveBuffer
+from headwater.wire.receive cimport ReceiveBuffer, Receiver
 
 
 cdef class Endpoint:
@@ -13,7 +13,7 @@ cdef class Endpoint:
     cdef public bint _blocked
     cdef public Py_ssize_t _handed
 
-    cpdef bint read_ready(self) except? -1
-    cpdef hand_over(self)
-    cpdef Py_ssize_t push(self) except? -1
+    cdef bint read_ready(self, Py_ssize_t most) except? -1
+    cdef int _parse(self) except -1
+    cdef Py_ssize_t write_output(self) except? -1
     cdef int _offer(self) except? -1

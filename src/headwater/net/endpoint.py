@@ -16,14 +16,14 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.wire.memory import OutputBuffer
-    from cython.cimports.headwater.wire.receive import ReceiveBuffer
+    from cython.cimports.headwater.wire.receive import ReceiveBuffer, Receiver
     from cython.cimports.libc.errno import EAGAIN, EINTR, errno
     from cython.cimports.posix.unistd import read, write
 else:
     from errno import EAGAIN, EINTR
 
     from headwater.wire.memory import OutputBuffer
-    from headwater.wire.receive import ReceiveBuffer
+    from headwater.wire.receive import ReceiveBuffer, Receiver
 
     errno: int = 0  # the C library's errno is not available
 
@@ -69,25 +69,22 @@ class Endpoint:
             self._input.received(nbytes)
             self.hand_over()
 
-    def read_ready(self) -> cython.bint:
-        """Read once, without the transport (`net.direct_loop`). False at the end of input and on errors, which the
-        transport then reads too; the owner learns of them here, two turns of the loop before the transport would report
-        them.
+    def read_ready(self, most: cython.Py_ssize_t) -> cython.bint:
+        """Read once, without the transport (`net.direct_loop`); `most`: bytes that others leave to this read, at least
+        START_SIZE. False at the end of input and on errors, which the transport then reads too; the owner learns of them
+        here, two turns of the loop before the transport would report them.
         """
         received: ReceiveBuffer = self._input
         count: cython.Py_ssize_t
         if self.closing or self._layer is not None or self._descriptor < 0:
             return False
-        space = received.writable()
+        room: cython.Py_ssize_t = received.space(-1, most)
         if cython.compiled:
-            count = read(
-                self._descriptor,
-                PyByteArray_AS_STRING(received._target) + received.filled,
-                len(space),
-            )
+            count = read(self._descriptor, PyByteArray_AS_STRING(received._target) + received.filled, room)
         else:
             try:
-                count = os.readv(self._descriptor, [space])
+                with memoryview(received._target) as view:
+                    count = os.readv(self._descriptor, [view[received.filled : received.filled + room]])
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError:
@@ -97,7 +94,7 @@ class Endpoint:
                 self.ended()
             return False
         received.received(count)
-        self.hand_over()
+        self._parse()
         return True
 
     def read_large(self, large: bool, op_size: int) -> None:
@@ -110,17 +107,31 @@ class Endpoint:
 
     def hand_over(self) -> None:
         """Let the owner parse the buffer."""
+        self._parse()
+
+    def _parse(self) -> cython.int:
         received: ReceiveBuffer = self._input
+        used: cython.Py_ssize_t
+        owner = self.owner
         try:
-            received.consume(self.owner.receive(received.data, received.filled))
+            if isinstance(owner, Receiver):
+                used = cython.cast(Receiver, owner).receive(received.data, received.filled)
+            else:
+                used = owner.receive(received.data, received.filled)
+            received.consume(used)
         except Exception:
             logger.exception("link_owner_failed")
             self.abort()
+        return 0
 
     # ── out ──
 
-    def push(self) -> cython.Py_ssize_t:
+    def push(self) -> int:
         """Write as much of `output` as the peer accepts; returns the number of bytes left."""
+        return self.write_output()
+
+    def write_output(self) -> cython.Py_ssize_t:
+        """`push` for compiled callers. A method that Python could override costs them a look into the link's `__dict__`."""
         if self._descriptor < 0 or self._layer is not None:
             self.flush()
             return self.pending

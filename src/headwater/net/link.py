@@ -62,6 +62,13 @@ class LinkOwner(Protocol):
         """The connection has ended. `error` is None if one side closed it in order."""
 
 
+class LinkReader(Protocol):
+    """A DirectLoop's `ReadyLinks`."""
+
+    def add(self, descriptor: int, link: Endpoint) -> None: ...
+    def discard(self, descriptor: int) -> None: ...
+
+
 # One array per loop, which all its links read into, because only one reads at a time (see `wire.receive`).
 _reading: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray] = weakref.WeakKeyDictionary()
 
@@ -108,8 +115,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
         self.on_end: Callable[[], object] | None = None  # set by its maker; called once, after the owner's `lost`
-        # A DirectLoop's table of links that it reads directly; None on other loops.
-        self._readers: dict[int, Endpoint] | None = getattr(self._loop, "readers", None)
+        # The part of a DirectLoop that reads links directly; None on other loops.
+        self._readers: LinkReader | None = getattr(self._loop, "ready", None)
 
     # ── asyncio.BufferedProtocol ──
 
@@ -121,7 +128,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         elif self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
             self._descriptor = self._transport.get_extra_info("socket").fileno()
             if self._readers is not None:
-                self._readers[self._descriptor] = self
+                self._readers.add(self._descriptor, self)
         self.owner.attach(self)
 
     def eof_received(self) -> bool:
@@ -264,7 +271,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def _leave_descriptor(self) -> None:
         """Leave reading and writing to the transport."""
         if self._readers is not None:
-            self._readers.pop(self._descriptor, None)
+            self._readers.discard(self._descriptor)
         self._descriptor = -1
         self._stop_watching()
 

@@ -1,5 +1,6 @@
 cimport cython
 from headwater.wire.message_view cimport MessageView
+from headwater.wire.receive cimport Receiver
 from headwater.wire.scan cimport PublishLine
 
 
@@ -10,7 +11,7 @@ cdef bint _HPUB
 cdef class ClientOpParser
 
 
-cdef class ClientOpHandler:
+cdef class ClientOpHandler(Receiver):
     cpdef int on_publishes(self, ClientOpParser ops) except? -1
     cpdef int on_publish(self, MessageView message) except? -1
     cpdef int on_publish_run(self, MessageView message, Py_ssize_t stride, Py_ssize_t count) except? -1

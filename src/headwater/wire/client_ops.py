@@ -40,10 +40,12 @@ from headwater.wire.violations import (
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
+    from cython.cimports.headwater.wire.receive import Receiver
     from cython.cimports.headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 else:
     from headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
     from headwater.wire.message_view import MessageView
+    from headwater.wire.receive import Receiver
     from headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 
 _AUTHENTICATING: Spellings = spellings(Sender.CLIENT, Phase.AUTHENTICATING)
@@ -54,7 +56,7 @@ _HPUB: bool = Verb.HPUB.value in _OPEN.verbs
 _NEEDS_BLANK: frozenset[Verb] = frozenset({Verb.PUB, Verb.HPUB, Verb.SUB, Verb.UNSUB, Verb.ERR, Verb.INFO})
 
 
-class ClientOpHandler:
+class ClientOpHandler(Receiver):
     """What a server does with each op. A `MessageView` is valid only during the call.
 
     A result other than 0 stops the parser; SUSPEND (allowed for CONNECT) stops it until `stopped` and `suspended` are

@@ -326,7 +326,10 @@ class OutputBuffer:
         """Drop the first `count` bytes, which have been written."""
         self.head += count
         if self.head >= self.size:
-            self.clear()
+            self.head = 0
+            self.size = 0
+            if len(self.data) > KEEP:
+                self.clear()
         return 0
 
     def clear(self) -> None:

@@ -19,16 +19,31 @@ from sys import getrefcount
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
     from cython.cimports.headwater.wire.memory import drop_front, unset_array
+    from cython.cimports.libc.string import memcpy
 else:
     from headwater.wire.memory import drop_front, unset_array
 
-START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB, 256 KiB leaves L2
-LARGE_SIZE: int = 2 * START_SIZE  # `read_large`: with messages of 1 KiB 10 to 25 % less CPU than reads of 64 KiB
-SHARED_SIZE: int = 5 * START_SIZE  # room for two ops with 128 KiB of payload, the chunks of object stores
+START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB
+# Where 64 KiB were not enough (`read_large`): messages of 128 bytes cost 10 to 25 % less CPU with reads of 256 KiB, those of
+# 1 KiB with reads of 128 KiB, since their input and output leave the L2 cache otherwise.
+SMALL_MESSAGES: int = 4 * START_SIZE
+LARGE_MESSAGES: int = 2 * START_SIZE
+SHARED_SIZE: int = (
+    5 * START_SIZE
+)  # room for a read, and for two ops with 128 KiB of payload, the chunks of object stores
 KEPT: int = 1 << 23  # bytes; a link that announces ops up to this size keeps an array for them
 LARGEST_READ: int = 1 << 20  # bytes; others are served between the reads of a client that sends 64 MiB
 FREE_MINIMUM: int = 1 << 12  # bytes; a smaller read would not be worth its system call
+
+
+class Receiver:
+    """An owner of a link that is compiled: the link calls it without Python's calls."""
+
+    def receive(self, buffer: bytearray, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Parse `buffer[:filled]`; returns how many bytes were used (`net.link.LinkOwner`)."""
+        raise NotImplementedError
 
 
 class ReceiveBuffer:
@@ -40,7 +55,8 @@ class ReceiveBuffer:
 
     def __init__(self, size: int = START_SIZE, shared: bytearray | None = None) -> None:
         self._free = bytearray(size) if shared is None else shared
-        self._view = None if shared is None else memoryview(shared)[:START_SIZE]
+        # Bytes of one read into the shared array; 0 without one.
+        self._most = 0 if shared is None else min(START_SIZE, len(shared))
         self._target = self._free
         self.data = self._free
         self.filled = 0
@@ -80,47 +96,60 @@ class ReceiveBuffer:
         return unset_array(size)
 
     def read_large(self, large: bool, op_size: int) -> None:
-        """Whether reads may take LARGE_SIZE, or START_SIZE as usual. Large ones are for large messages: of small ones they
-        hold so many that other connections wait too long for their turn.
+        """A read has filled 64 KiB: the next ones may take more, LARGE_MESSAGES if messages are `large` and else
+        SMALL_MESSAGES.
 
         `op_size`: of the incomplete op that is left, 0 without one. If it is above START_SIZE and fits the shared array,
         reads end where this op ends, and the next ones where ops of the same size do. So nothing is left to be moved:
         with chunks of 128 KiB that were two more copies of each."""
         if op_size > START_SIZE:
-            fits: cython.bint = self._view is not None and op_size <= len(self._free)
+            fits: cython.bint = self._most > 0 and op_size <= len(self._free)
             self._steps = op_size if fits else 0
             self.expected = 0 if fits else op_size
         else:
             self._steps = self._steps if large else 0
             self.expected = 0
-        if self._view is not None and large != (len(self._view) > START_SIZE):
-            self._view = memoryview(self._free)[: LARGE_SIZE if large else START_SIZE]
+        if self._most > 0:
+            self._most = min(LARGE_MESSAGES if large else SMALL_MESSAGES, len(self._free))
 
     def writable(self, hint: cython.Py_ssize_t = -1) -> memoryview:
         """Space to receive into: at least `FREE_MINIMUM` bytes, or `hint` if that is larger."""
-        wanted: cython.Py_ssize_t = max(hint, FREE_MINIMUM, self.expected - self.filled)
+        size: cython.Py_ssize_t = self.space(hint, LARGEST_READ)
+        return memoryview(self._target)[self.filled : self.filled + size]
+
+    def space(self, hint: cython.Py_ssize_t, most: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """As `writable`: the number of bytes from `filled` on in the array `_target`. `most`: what others leave to a read
+        into the shared array, at least START_SIZE.
+        """
+        wanted: cython.Py_ssize_t = max(hint, self.expected - self.filled)
+        if wanted < 4096:  # FREE_MINIMUM, whose name would be a Python object here
+            wanted = 4096
         if self._steps > 0 and self.filled + wanted <= len(self._free):
-            self._target = self._free
-            if self.filled > 0:
-                self._target[: self.filled] = memoryview(self.data)[: self.filled]
+            self._keep_front(self._free)
             whole: cython.Py_ssize_t = len(self._free) // self._steps * self._steps
-            return memoryview(self._free)[self.filled : max(whole, self.filled + wanted)]
-        if self._view is not None and 2 * self.filled + wanted <= len(self._view):
-            if self.filled == 0:
-                self._target = self._free
-                return self._view
-            if self.data is not self._free:
-                self._target = self._free
-                self._target[: self.filled] = memoryview(self.data)[: self.filled]
-                return self._view[self.filled :]
-        shared: cython.bint = self._view is not None and self.data is self._free
+            return max(whole - self.filled, wanted)
+        limit: cython.Py_ssize_t = min(self._most, most)
+        if limit > 0 and 2 * self.filled + wanted <= limit and (self.filled == 0 or self.data is not self._free):
+            self._keep_front(self._free)
+            return limit - self.filled
+        shared: cython.bint = limit > 0 and self.data is self._free
         if shared or len(self.data) - self.filled < wanted:
-            had: cython.Py_ssize_t = LARGE_SIZE if shared else len(self.data)
+            had: cython.Py_ssize_t = LARGE_MESSAGES if shared else len(self.data)
             grown = self.room(max(2 * had, self.filled + wanted))
-            grown[: self.filled] = memoryview(self.data)[: self.filled]
+            self._keep_front(grown)
             self.data = grown
         self._target = self.data
-        return memoryview(self.data)[self.filled : self.filled + max(hint, LARGEST_READ)]
+        return min(len(self.data) - self.filled, max(hint, LARGEST_READ))
+
+    def _keep_front(self, target: bytearray) -> cython.int:
+        """Read into `target` next, behind the bytes that are not consumed yet."""
+        if self.filled > 0 and target is not self.data:
+            if cython.compiled:
+                memcpy(PyByteArray_AS_STRING(target), PyByteArray_AS_STRING(self.data), self.filled)
+            else:
+                target[: self.filled] = memoryview(self.data)[: self.filled]
+        self._target = target
+        return 0
 
     def received(self, count: cython.Py_ssize_t) -> cython.int:
         """`count` bytes were written into the view that `writable` returned."""
@@ -133,24 +162,31 @@ class ReceiveBuffer:
         rest: cython.Py_ssize_t = self.filled - used
         if self._left:
             self._left = False
-            self.data = self.data[used : self.filled] if rest > 0 else self._free
+            self.data = self._rest(used) if rest > 0 else self._free
             self.filled = rest
             return 0
-        if self._view is not None and rest > 0 and (self.data is self._free or self.is_spare(rest)):
-            self.data = self.data[used : self.filled]
+        if rest > 0 and self._most > 0 and (self.data is self._free or self.is_spare(rest)):
+            self.data = self._rest(used)
             self.filled = rest
             return 0
         self.filled = drop_front(self.data, used, self.filled)
         if rest == 0 and self.data is not self._free and self.is_spare(0):
-            if self._view is None:
+            if self._most == 0:
                 self._free = bytearray(START_SIZE)
             self.data = self._free
         return 0
 
+    def _rest(self, used: cython.Py_ssize_t) -> bytearray:
+        """A copy of `data[used:filled]`."""
+        if cython.compiled:
+            made: bytearray = PyByteArray_FromStringAndSize(PyByteArray_AS_STRING(self.data) + used, self.filled - used)
+            return made
+        return self.data[used : self.filled]
+
     def is_spare(self, rest: cython.Py_ssize_t) -> cython.bint:
         """Whether this buffer's own array is much larger than the `rest` bytes left in it and the op expected."""
         least: cython.Py_ssize_t = 16 * START_SIZE
-        if self._view is not None:
+        if self._most > 0:
             least = START_SIZE if rest > 0 else 0
         return len(self.data) > max(least, 4 * rest, 2 * min(self.expected, KEPT))
 

@@ -16,7 +16,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
-    from cython.cimports.libc.string import memchr, memcmp
+    from cython.cimports.libc.string import memchr, memcmp, memcpy
 
 
 def _interpreted(pattern: bytes) -> re.Pattern[bytes]:
@@ -40,6 +40,23 @@ def skip_blanks(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssiz
         if byte != 32 and byte != 9:
             return start
         start += 1
+    return end
+
+
+def word_end(base: cython.p_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Position of the first byte of `base[at:end]` that is a blank or a control character, or `end`. Compiled only."""
+    if cython.compiled:
+        word: cython.ulonglong = 0
+        ones: cython.ulonglong = 0x01010101  # a longer literal would be a Python object
+        ones |= ones << 32
+        while at + 8 <= end:  # eight bytes at a time: the expression is 0 unless one of them is below 33
+            memcpy(cython.address(word), base + at, 8)
+            if (word - ones * 33) & ~word & (ones * 128) != 0:
+                break
+            at += 8
+        while at < end and base[at] > 32:
+            at += 1
+        return at
     return end
 
 
@@ -170,8 +187,7 @@ class SizedLine:
                 numbers += 1
                 if at < filled and (base[at] < 48 or base[at] > 57):  # a reply subject, of up to a hundred bytes
                     numbers = 0
-                    while at < filled and base[at] > 32:
-                        at += 1
+                    at = word_end(base, at, filled)
                 while at < filled and base[at] > 32:
                     digit = base[at] - 48
                     if digit > 9:
@@ -228,8 +244,7 @@ class PublishLine(SizedLine):
             if base[start] != 80 or base[start + 1] != 85 or base[start + 2] != 66 or base[start + 3] != 32:
                 return False
             self.subject = at
-            while at < filled and base[at] > 32:
-                at += 1
+            at = word_end(base, at, filled)
             if at == filled or at == self.subject or base[at] != 32:
                 return False
             self.subject_end = at

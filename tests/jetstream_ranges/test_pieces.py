@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import headwater
-from headwater.exchange.pieces import send_pieces, sole_client
+from headwater.jetstream_ranges.pieces import send_pieces, sole_client
 from headwater.streams.files import OsFiles
 
 

@@ -1,0 +1,113 @@
+"""Publishes that arrive together are delivered as if each had arrived alone, whatever was handled as a run or a series."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fake_link import FakeLink
+from support.session_desk import PLAIN, Desk
+
+from headwater.exchange.session import Session
+
+PATTERNS = [b">", b"a.>", b"a.*", b"*.b", b"a.b", b"a.b.c", b"b", b"_INBOX.x.*", b"_INBOX.>", b"a.*.>", b"c"]
+SUBJECTS = [
+    b"a.b", b"a.c", b"a.longer-than-eight", b"a.b.c", b"a.b.c.d", b"b", b"c", b"d.b", b"a", b"a.", b"a..b", b".a", b"a.b.",
+    b"_INBOX.x.1", b"_INBOX.x.22", b"_INBOX.x.", b"_INBOX.x.1.2", b"_GR_.1", b"$NRG.1", b"$JS.x", "a.ü".encode(), b"a.\x01",
+]  # fmt: skip
+REPLIES = [b"", b"", b"", b"r.1", b"r.2", b"_INBOX.x.9", b"_R_.1", b"_GR_.1", b"$JS.ACK.1", b"7", b"7x", b"RRR", b"_"]
+FORMS = [b"PUB %b %b%d\r\n%b\r\n"] * 9 + [
+    b"pub %b %b%d\r\n%b\r\n", b"PUB  %b %b%d\r\n%b\r\n", b"PUB %b %b%d \r\n%b\r\n", b"PUB %b\t%b%d\r\n%b\r\n",
+    b"PUB %b %b%d\n%b\r\n", b"PUB %b %b00%d\r\n%b\r\n", b"PUB %b %b%d\r\n%bxx", b"PUB %b %bx%d\r\n%b\r\n",
+]  # fmt: skip
+
+
+@st.composite
+def ops(draw: st.DrawFn) -> bytes:
+    """One op of a client: mostly a PUB in the common form, on a few subjects."""
+    kind = draw(st.integers(0, 19))
+    if kind == 0:
+        return draw(st.sampled_from([b"PING\r\n", b"UNSUB 1\r\n", b"SUB a.b 77\r\n"]))
+    payload = draw(st.sampled_from([b"", b"x", b"PUB a.b 1\r\n", b"y" * 7, b"z" * 90, b"\r\n"]))
+    subject = draw(st.sampled_from(SUBJECTS[: draw(st.sampled_from([1, 3, 5, len(SUBJECTS)]))]))
+    if kind == 1:
+        block = draw(st.sampled_from([b"NATS/1.0\r\n\r\n", b"NATS/1.0\r\na: 1\r\n\r\n"]))
+        return b"HPUB %b %d %d\r\n%b%b\r\n" % (subject, len(block), len(block) + len(payload), block, payload)
+    reply = draw(st.sampled_from(REPLIES))
+    form = draw(st.sampled_from(FORMS)) if kind < 5 else FORMS[0]
+    return form % (subject, reply + b" " if reply else b"", len(payload), payload)
+
+
+SUBSCRIPTION = st.tuples(
+    st.integers(0, 3),
+    st.sampled_from(PATTERNS),
+    st.sampled_from([b"", b"", b"", b"q"]),
+    st.sampled_from([0, 0, 0, 1, 3]),
+)
+
+
+def build(
+    subscriptions: list[tuple[int, bytes, bytes, int]], connect: bytes
+) -> tuple[Desk, list[tuple[Session, FakeLink]]]:
+    """A publisher, the first, and three more clients with these subscriptions."""
+    desk = Desk(max_payload=80)
+    clients = [
+        desk.connect(connect),
+        *(desk.connect() for _ in range(2)),
+        desk.connect(PLAIN.replace(b"true", b"false")),
+    ]
+    for sid, (which, pattern, queue, maximum) in enumerate(subscriptions):
+        text = b"SUB %b %b%d %d\r\n" % (pattern, queue, sid, sid) if queue else b"SUB %b %d\r\n" % (pattern, sid)
+        desk.feed(clients[which][0], text + (b"UNSUB %d %d\r\n" % (sid, maximum) if maximum else b""))
+    return desk, clients
+
+
+def outcome(desk: Desk, clients: list[tuple[Session, FakeLink]]) -> list[object]:
+    """What every client got, and the counts of what was sent and received."""
+    return [
+        (link.take_flushed(), link.closed, session.traffic.messages, session.traffic.bytes, session.outlet.out_messages,
+         session.outlet.out_bytes, sorted((each.sid, each.delivered) for each in session.outlet.subscriptions.values()))
+        for session, link in clients
+    ] + list(desk.register.noted)  # fmt: skip
+
+
+def fed(desk: Desk, session: Session, data: bytes, rest: bytes = b"") -> bytes:
+    """Feed `rest` and `data`; returns what is left of an incomplete op."""
+    whole = bytearray(rest + data)
+    return bytes(whole[session.receive(whole, len(whole)) :])
+
+
+QUIET = PLAIN.replace(b'"verbose"', b'"echo":false,"verbose"')
+VERBOSE = PLAIN.replace(b'"verbose":false', b'"verbose":true')
+
+
+@given(
+    st.lists(SUBSCRIPTION, max_size=6), st.lists(ops(), max_size=40), st.booleans(),
+    st.sampled_from([PLAIN, QUIET, VERBOSE]),
+)  # fmt: skip
+def test_publishes_that_arrive_together_are_delivered_as_if_each_had_arrived_alone(
+    subscriptions: list[tuple[int, bytes, bytes, int]], sent: list[bytes], repeated: bool, connect: bytes
+) -> None:
+    sent = sent * 3 if repeated else sent
+    together, alone = build(subscriptions, connect), build(subscriptions, connect)
+    fed(together[0], together[1][0][0], b"".join(sent))
+    rest = b""
+    for op in sent:
+        rest = fed(alone[0], alone[1][0][0], op, rest)
+    assert outcome(*together) == outcome(*alone)
+
+
+def test_a_series_longer_than_its_arrays_and_one_that_is_cut_off_are_whole() -> None:
+    desk = Desk()
+    publisher, (_, link) = desk.connect()[0], (receiver := desk.connect())
+    desk.feed(receiver[0], b"SUB n.* 5\r\nSUB m 123456789\r\n")
+    for subject, shown in ((b"n.%d", b"MSG n.%d 5 %d\r\n%b\r\n"), (b"m", b"MSG m 123456789 %d\r\n%b\r\n")):
+        sent, expected = b"", b""
+        for number in range(1000):
+            name = subject % number if b"%" in subject else subject
+            payload = b"p" * (number % 11)
+            sent += b"PUB %b %d\r\n%b\r\n" % (name, len(payload), payload)
+            given_values = (number, len(payload), payload) if b"n.%d" in shown else (len(payload), payload)
+            expected += shown % given_values
+        cut = bytearray(sent[:-1])
+        used = publisher.receive(cut, len(cut))
+        assert 0 < len(cut) - used < 40, "only the last one is left"
+        desk.feed(publisher, sent[used:])
+        assert link.take_flushed() == expected
