@@ -1,4 +1,5 @@
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from support.header_strategies import typed_headers
 
 from headwater import HeaderKey, HeaderKind, HeaderValue, TypedHeaders
 from headwater.errors import HeaderError
+from headwater.model.typed_header import PythonValue
 from headwater.model.typed_headers import TOTAL_LIMIT, HeaderForm, check_total
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "iggy_seed.json").read_text(encoding="utf-8"))
@@ -96,6 +98,51 @@ def test_a_block_that_is_cut_is_never_taken_for_a_whole_header(headers: TypedHea
         assert len(TypedHeaders.decode(cut)) < len(headers)
     except HeaderError as error:
         assert error.rule == "truncated"
+
+
+def values_of(headers: TypedHeaders) -> dict[str, PythonValue] | str:
+    try:
+        return headers.to_python()
+    except HeaderError as error:
+        return error.rule
+
+
+@given(
+    typed_headers(keys="any").filter(len), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=3)
+)
+def test_a_block_has_the_same_values_before_and_after_it_is_taken_apart(
+    headers: TypedHeaders, changes: list[tuple[int, int]]
+) -> None:
+    block = bytearray(headers.encode(HeaderForm.TYPED))
+    for at, byte in changes:
+        block[at % len(block)] = byte
+    try:
+        whole, parts = TypedHeaders.decode(block, HeaderForm.TYPED), TypedHeaders.decode(block, HeaderForm.TYPED)
+    except HeaderError:
+        return
+    for key, value in parts.items():  # which takes it apart
+        assert HeaderKey.of_wire(key.kind, key.raw) == key and HeaderValue.of_wire(value.kind, value.raw) == value
+    assert repr(values_of(whole)) == repr(values_of(parts))  # not ==, for nan
+    assert whole == parts and list(whole) == list(parts)
+
+
+def test_headers_of_a_block_can_be_changed() -> None:
+    given: dict[str, PythonValue] = {"a": 1, "b": "two", "c": b"3", "d": 2.5, "e": True, "f": 2**100}
+    block = TypedHeaders(given).encode(HeaderForm.TYPED)
+    headers = TypedHeaders.decode(block, HeaderForm.TYPED)
+    assert headers.to_python() == given
+    headers["a"] = -1
+    del headers["f"]
+    assert headers.to_python() == {"a": -1, "b": "two", "c": b"3", "d": 2.5, "e": True}
+    copy = pickle.loads(pickle.dumps(TypedHeaders.decode(block, HeaderForm.TYPED)))
+    assert copy["b"].as_str() == "two" and len(copy) == 6
+
+
+def test_keys_that_read_alike_count_as_they_do_taken_apart() -> None:
+    number = HeaderKey(b"\5", HeaderKind.UINT8)
+    blocks = [TypedHeaders({key: value}).encode(HeaderForm.TYPED) for key, value in (("5", 1), (number, 2), ("5", 3))]
+    assert TypedHeaders.decode(b"".join(blocks), HeaderForm.TYPED).to_python() == {"5": 2}
+    assert TypedHeaders.decode(blocks[0] + blocks[2], HeaderForm.TYPED).to_python() == {"5": 3}
 
 
 def test_what_is_wrong_is_refused_by_its_rule() -> None:

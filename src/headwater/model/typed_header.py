@@ -91,14 +91,12 @@ class HeaderKind(IntEnum):
 KINDS: Final = (HeaderKind.RAW, *HeaderKind)  # no kind has the code 0
 _WIDTHS: Final = (None, None, None, 1, 1, 2, 4, 8, 16, 1, 2, 4, 8, 16, 4, 8)
 _SIGNED: Final = (False, False, False, False, True, True, True, True, True) + (False,) * 7
-_FLOAT32: Final = struct.Struct("<f")
-_FLOAT64: Final = struct.Struct("<d")
+_AS_FLOAT32: Final = struct.Struct("<f")
+_AS_FLOAT64: Final = struct.Struct("<d")
 _SMALLEST_FLOAT: Final = 14
 # Under names of their own: an enumeration looks its members up in Python's slow way.
-_RAW: Final = HeaderKind.RAW
-_STRING: Final = HeaderKind.STRING
-_BOOL: Final = HeaderKind.BOOL
-_INT64: Final = HeaderKind.INT64
+(_RAW, _STRING, _BOOL, _INT8, _INT16, _INT32, _INT64, _INT128) = KINDS[1:9]
+(_UINT8, _UINT16, _UINT32, _UINT64, _UINT128, _FLOAT32, _FLOAT64) = KINDS[9:]
 _INT64_LOW: Final = -(1 << 63)
 _INT64_HIGH: Final = (1 << 63) - 1
 _BY_JSON_NAME: Final = {kind.json_name: kind for kind in HeaderKind}
@@ -120,9 +118,9 @@ class HeaderValue:
         width = _WIDTHS[kind]
         if width is not None and width != len(raw):
             refuse(VALUE_WIDTH, f"{kind.json_name} has {width} bytes, not {len(raw)}")
-        if kind is HeaderKind.STRING:
+        if kind is _STRING:
             _text(raw)
-        elif kind is HeaderKind.BOOL and raw not in (b"\0", b"\1"):
+        elif kind is _BOOL and raw not in (b"\0", b"\1"):
             refuse(OUT_OF_RANGE, f"a bool is 0 or 1, not {raw[0]}")
         self.kind = kind
         self.raw = raw
@@ -161,8 +159,8 @@ class HeaderValue:
         if isinstance(value, int):
             if _INT64_LOW <= value <= _INT64_HIGH:
                 return value_of_wire(_INT64, value.to_bytes(8, "little", signed=True))
-            wide = (HeaderKind.INT64, HeaderKind.UINT64, HeaderKind.INT128, HeaderKind.UINT128)
-            return cls._integer(next((kind for kind in wide if _fits(kind, value)), HeaderKind.UINT128), value)
+            wide = (_INT64, _UINT64, _INT128, _UINT128)
+            return cls._integer(next((kind for kind in wide if _fits(kind, value)), _UINT128), value)
         if isinstance(value, bytes):
             return cls.from_raw(value)
         if isinstance(value, float):
@@ -171,7 +169,7 @@ class HeaderValue:
 
     @classmethod
     def from_raw(cls, value: bytes) -> "HeaderValue":
-        return cls(HeaderKind.RAW, bytes(value))
+        return cls(_RAW, bytes(value))
 
     @classmethod
     def from_str(cls, value: str) -> "HeaderValue":
@@ -183,62 +181,62 @@ class HeaderValue:
 
     @classmethod
     def from_int8(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.INT8, value)
+        return cls._integer(_INT8, value)
 
     @classmethod
     def from_int16(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.INT16, value)
+        return cls._integer(_INT16, value)
 
     @classmethod
     def from_int32(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.INT32, value)
+        return cls._integer(_INT32, value)
 
     @classmethod
     def from_int64(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.INT64, value)
+        return cls._integer(_INT64, value)
 
     @classmethod
     def from_int128(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.INT128, value)
+        return cls._integer(_INT128, value)
 
     @classmethod
     def from_uint8(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.UINT8, value)
+        return cls._integer(_UINT8, value)
 
     @classmethod
     def from_uint16(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.UINT16, value)
+        return cls._integer(_UINT16, value)
 
     @classmethod
     def from_uint32(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.UINT32, value)
+        return cls._integer(_UINT32, value)
 
     @classmethod
     def from_uint64(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.UINT64, value)
+        return cls._integer(_UINT64, value)
 
     @classmethod
     def from_uint128(cls, value: int) -> "HeaderValue":
-        return cls._integer(HeaderKind.UINT128, value)
+        return cls._integer(_UINT128, value)
 
     @classmethod
     def from_float32(cls, value: float) -> "HeaderValue":
         """The nearest float of 32 bits. Raises HeaderError when the value is finite and none is."""
         try:
-            return cls(HeaderKind.FLOAT32, _FLOAT32.pack(value))
+            return cls(_FLOAT32, _AS_FLOAT32.pack(value))
         except OverflowError:
             refuse(OUT_OF_RANGE, f"{value!r} does not fit float32")
 
     @classmethod
     def from_float64(cls, value: float) -> "HeaderValue":
-        return cls(HeaderKind.FLOAT64, _FLOAT64.pack(value))
+        return cls(_FLOAT64, _AS_FLOAT64.pack(value))
 
     def as_raw(self) -> bytes:
-        self._want(HeaderKind.RAW)
+        self._want(_RAW)
         return self.raw
 
     def as_str(self) -> str:
-        self._want(HeaderKind.STRING)
+        self._want(_STRING)
         return _text(self.raw)
 
     def as_bool(self) -> bool:
@@ -248,40 +246,40 @@ class HeaderValue:
         return self.raw == b"\1"
 
     def as_int8(self) -> int:
-        return self._as_integer(HeaderKind.INT8)
+        return self._as_integer(_INT8)
 
     def as_int16(self) -> int:
-        return self._as_integer(HeaderKind.INT16)
+        return self._as_integer(_INT16)
 
     def as_int32(self) -> int:
-        return self._as_integer(HeaderKind.INT32)
+        return self._as_integer(_INT32)
 
     def as_int64(self) -> int:
-        return self._as_integer(HeaderKind.INT64)
+        return self._as_integer(_INT64)
 
     def as_int128(self) -> int:
-        return self._as_integer(HeaderKind.INT128)
+        return self._as_integer(_INT128)
 
     def as_uint8(self) -> int:
-        return self._as_integer(HeaderKind.UINT8)
+        return self._as_integer(_UINT8)
 
     def as_uint16(self) -> int:
-        return self._as_integer(HeaderKind.UINT16)
+        return self._as_integer(_UINT16)
 
     def as_uint32(self) -> int:
-        return self._as_integer(HeaderKind.UINT32)
+        return self._as_integer(_UINT32)
 
     def as_uint64(self) -> int:
-        return self._as_integer(HeaderKind.UINT64)
+        return self._as_integer(_UINT64)
 
     def as_uint128(self) -> int:
-        return self._as_integer(HeaderKind.UINT128)
+        return self._as_integer(_UINT128)
 
     def as_float32(self) -> float:
-        return self._as_float(HeaderKind.FLOAT32)
+        return self._as_float(_FLOAT32)
 
     def as_float64(self) -> float:
-        return self._as_float(HeaderKind.FLOAT64)
+        return self._as_float(_FLOAT64)
 
     @property
     def python(self) -> PythonValue:
@@ -308,7 +306,7 @@ class HeaderValue:
 
     def _as_float(self, kind: HeaderKind) -> float:
         self._want(kind)
-        value: float = (_FLOAT32 if kind is HeaderKind.FLOAT32 else _FLOAT64).unpack(self.raw)[0]
+        value: float = (_AS_FLOAT32 if kind is _FLOAT32 else _AS_FLOAT64).unpack(self.raw)[0]
         return value
 
     def _want(self, kind: HeaderKind) -> None:
@@ -329,7 +327,7 @@ class HeaderKey:
     kind: HeaderKind
     raw: bytes
 
-    def __init__(self, key: "str | bytes | HeaderKey", kind: HeaderKind = HeaderKind.STRING) -> None:
+    def __init__(self, key: "str | bytes | HeaderKey", kind: HeaderKind = _STRING) -> None:
         """A str is a string key. Raises HeaderError for a key that is empty, too long, or does not fit `kind`."""
         self._hash = 0
         if isinstance(key, HeaderKey):
@@ -338,7 +336,7 @@ class HeaderKey:
             return
         raw = _encoded(key) if isinstance(key, str) else bytes(key)
         _check_length(raw, KEY_LENGTH)
-        if kind is not HeaderKind.STRING:
+        if kind is not _STRING:
             HeaderValue(kind, raw)
         elif not isinstance(key, str):
             _text(raw)
@@ -354,13 +352,13 @@ class HeaderKey:
     def of_wire(cls, kind: HeaderKind, raw: bytes) -> "HeaderKey":
         """A key from a peer: length and UTF-8 are checked, the width of a number is not. Raises HeaderError."""
         _check_length(raw, KEY_LENGTH)
-        if kind is HeaderKind.STRING:
+        if kind is _STRING:
             _text(raw)
         return key_of_wire(kind, raw)
 
     def __str__(self) -> str:
         """The text of a string key; of another one its Python value, or what its bytes are if they are not that."""
-        if self.kind is HeaderKind.STRING:
+        if self.kind is _STRING:
             return self.raw.decode()
         try:
             return str(HeaderValue.of_wire(self.kind, self.raw).python)
@@ -368,17 +366,13 @@ class HeaderKey:
             return self.raw.hex()
 
     def __repr__(self) -> str:
-        kind = "" if self.kind is HeaderKind.STRING else f", {self.kind.json_name}"
+        kind = "" if self.kind is _STRING else f", {self.kind.json_name}"
         return f"HeaderKey({str(self)!r}{kind})"
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, HeaderKey):
             return self.kind is other.kind and self.raw == other.raw
-        return (
-            isinstance(other, str)
-            and self.kind is HeaderKind.STRING
-            and self.raw == other.encode("utf-8", "surrogatepass")
-        )
+        return isinstance(other, str) and self.kind is _STRING and self.raw == other.encode("utf-8", "surrogatepass")
 
     def __hash__(self) -> int:
         if not self._hash:
