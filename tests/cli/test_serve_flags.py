@@ -11,7 +11,7 @@ from headwater.cli.serve_flags import FLAGS, apply, read, usage
 from headwater.errors import ConfigError
 from headwater.exchange.access_options import AuthorizationOptions
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.listener_options import MonitoringOptions, TlsOptions
+from headwater.net.listener_options import MonitoringOptions, TlsOptions
 from headwater.server.config.draft import Draft, LoggingOptions, ServerConfig
 
 

@@ -39,7 +39,7 @@ import headwater
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, SubjectRules, UserOptions
-from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.testing.ports import free_port
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])

@@ -21,9 +21,9 @@ from support.nats_server import start_nats_server
 from headwater import Broker
 from headwater.errors import HeadwaterError
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service_options import ServiceOptions
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.tls import client_context
 from headwater.server.config.schema import load
 from headwater.testing.ports import free_port

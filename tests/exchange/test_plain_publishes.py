@@ -2,8 +2,8 @@
 
 import hypothesis.strategies as st
 import pytest
-from exchange.test_session import PLAIN, Desk
 from hypothesis import example, given
+from support.session_desk import PLAIN, Desk
 
 import headwater
 from headwater.exchange import session

@@ -23,10 +23,10 @@ from support.headwater_server import start_headwater
 from support.monitored import Monitored, ask, monitored, work
 
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.listener_options import MonitoringOptions
 from headwater.iggy.face import IggyOptions
 from headwater.monitoring.board import FIELDS, Board
 from headwater.monitoring.server import Monitoring
+from headwater.net.listener_options import MonitoringOptions
 from headwater.server.broker import Broker
 
 playwright = pytest.importorskip(

@@ -79,11 +79,11 @@ def test_what_links_say_is_counted_and_what_the_process_tells_itself_is_not() ->
         for _ in range(3):
             await asyncio.to_thread(int)
         assert loop.events_seen() == before
-        for said in range(1, 4):
+        for count in range(1, 4):
             owner.received.clear()
             peer.sendall(b"x")
             await owner.received.wait()
-            assert loop.events_seen() == before + said
+            assert loop.events_seen() == before + count
         peer.close()
         await owner.ended
         server.close()

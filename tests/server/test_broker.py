@@ -10,8 +10,8 @@ import pytest
 
 from headwater.errors import EnvironmentProblem, LocalProtocolError
 from headwater.exchange.access_options import AccountOptions, Permissions, SubjectRules, UserOptions
-from headwater.exchange.listener_options import WebSocketOptions
 from headwater.exchange.options import BrokerOptions
+from headwater.net.listener_options import WebSocketOptions
 from headwater.server.broker import Broker
 from headwater.server.broker_arguments import AllBrokerArguments, BrokerArguments
 

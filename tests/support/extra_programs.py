@@ -20,7 +20,7 @@ HTTP = """
 import asyncio
 from urllib.request import urlopen
 import headwater
-from headwater.exchange.listener_options import MonitoringOptions
+from headwater.net.listener_options import MonitoringOptions
 from headwater.monitoring.server import Monitoring
 
 async def main():
@@ -35,7 +35,7 @@ asyncio.run(main())
 WEBSOCKET = """
 import asyncio
 import headwater
-from headwater.exchange.listener_options import WebSocketOptions
+from headwater.net.listener_options import WebSocketOptions
 
 async def main():
     async with headwater.Broker(websocket=WebSocketOptions(port=0, no_tls=True)) as broker:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, dial
 
-from headwater.exchange.listener_options import MonitoringOptions
 from headwater.monitoring.server import Monitoring
+from headwater.net.listener_options import MonitoringOptions
 from headwater.server.broker import Broker
 
 TIMEOUT = 10.0  # seconds for one answer

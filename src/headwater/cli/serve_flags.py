@@ -196,7 +196,7 @@ def _apply_tls(values: dict[str, Value], draft: Draft) -> None:
         return
     if not any(values.get(name) for name in ("tls", "tls_cert", "tls_key", "tls_verify", "tls_ca")):
         return
-    from headwater.exchange.listener_options import TlsOptions
+    from headwater.net.listener_options import TlsOptions
 
     if not values.get("tls_cert"):
         raise ConfigError("TLS Server certificate must be present and valid", hint="--tlscert names the file")

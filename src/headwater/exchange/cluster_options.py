@@ -4,8 +4,8 @@ from typing import Literal
 
 from headwater.errors import ConfigError
 from headwater.exchange.access_options import SubjectRules
-from headwater.exchange.listener_options import TlsOptions
 from headwater.model.record import Record
+from headwater.net.listener_options import TlsOptions
 
 
 class ClusterOptions(Record, secret=("routes", "password")):

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import cast
 
-from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.exchange.session import Session
 from headwater.net.layer import Layer
 from headwater.net.link import Link, LinkOwner
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.tls import Beginning, ServerTls, TlsLayer, public_key_fingerprint, secure_link, server_context
 
 

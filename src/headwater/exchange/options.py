@@ -24,11 +24,11 @@ from headwater.exchange.access_options import (
     MappingOptions,
     OperatorOptions,
 )
-from headwater.exchange.listener_options import TlsOptions, WebSocketOptions, check_port
 from headwater.model.record import Record
 from headwater.model.stream_limits import ServerLimits
 from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
 from headwater.net.limits import Limits
+from headwater.net.listener_options import TlsOptions, WebSocketOptions, check_port
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,9 @@ While the disk is quick, small writes run in the loop: handing one to a thread a
 60 us. After one slow write, or many in a row that are not quick, writes go to a thread until they are quick again; so a
 slow disk delays the broker's other clients once, not with each write.
 
-For a client that waits for each ack while nobody else says anything, the loop goes on waiting: on a busy machine each
-hand-over to a thread and back waits for a turn of the processor, and there is nobody to be served meanwhile. Whoever speaks
-up just then waits for one write, `PATIENCE` at most but for the first.
+For a client that waits for each ack while no other link is ready, the loop goes on waiting: on a busy machine each
+hand-over to a thread and back waits for a turn of the processor, and no other client has work meanwhile. One that sends
+something just then waits for one write, for `PATIENCE` at most unless it is the first slow one.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ SLOW: cython.double = 0.01  # seconds; one write that took longer sends the next
 # Factor by which a slower write raises the pace: 0.1 ms becomes 1 ms after 13 slow writes in a row.
 FORGIVING: cython.double = 1.2
 QUICKEST: cython.double = 0.00002  # seconds; no disk is quicker
-PATIENCE = 0.05  # seconds; after a write that took longer, nobody is asked to wait for the next one
+PATIENCE = 0.02  # seconds; after a write that took longer, the loop does not wait for the next one
 _PATIENCE: cython.double = PATIENCE
 
 
 class Pace:
     """The pace of one log or journal. `seconds`: the duration of its quicker writes; the slower ones waited for a core,
-    as a writing thread would. `count_events()`: how often links were ready so far; None where nobody counts."""
+    as a writing thread would. `count_events()`: how often links were ready so far; None where that is not counted."""
 
     def __init__(self, count_events: Callable[[], int] | None = None) -> None:
         self.seconds = 0.0
@@ -34,7 +34,7 @@ class Pace:
 
     def lets_wait(self) -> cython.bint:
         """Called once for each write. Whether the loop may wait for it: while writes are quick, and where at most one link
-        has said something since the last call and the last write took no longer than PATIENCE."""
+        was ready since the last call and the last write took no longer than PATIENCE."""
         alone: cython.bint = False
         if self._count_events is not None:
             before: cython.longlong = self._events

@@ -6,7 +6,7 @@ one with a reply subject, and one that makes a message leave the stream go to `r
 `settled()` is called once for all links that were readable in the same turn.
 
 The subscription is `<head>>` and not `<head>*.*.*.*.*`: the router then knows the receiver of every ack by the head, and
-need not walk nine tokens, which took as long as all the rest. Subjects with more or fewer tokens are nobody's.
+need not walk nine tokens, which took as long as all the rest. Subjects with more or fewer tokens have no receiver here.
 """
 
 import asyncio

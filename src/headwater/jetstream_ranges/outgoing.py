@@ -5,7 +5,7 @@ Hot and compiled. Each message is encoded once, in its wire form after the subje
 router as a `MessageView`. Acknowledgements for a publisher that takes them by runs are one message for each run
 (`wire/ack_runs.py`).
 
-Decided elsewhere: what to send, to which client and when (stream.py, pull.py).
+Decided elsewhere: what to send, to which client and when (jetstream/stream.py, jetstream/pull.py).
 """
 
 import cython

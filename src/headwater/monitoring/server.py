@@ -33,11 +33,11 @@ from headwater.net.link import Link
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 
 if TYPE_CHECKING:
-    from headwater.exchange.listener_options import MonitoringOptions
     from headwater.exchange.session import Session
     from headwater.jetstream_workers.line import Line
     from headwater.monitoring.http import Response
     from headwater.monitoring.parameters import Parameters
+    from headwater.net.listener_options import MonitoringOptions
 
 LOOK_SECONDS = 1.0  # between two checks of the clients' activity
 LOOKED_AT = 1000  # clients in one turn of the loop

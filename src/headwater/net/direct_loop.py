@@ -161,7 +161,7 @@ class ReadyLinks:
             number: cython.long = self._number
             milliseconds: cython.long = -1 if seconds < 0 else cython.cast(cython.long, 1000 * seconds)
             if milliseconds < 1000 * seconds:
-                milliseconds += 1  # rounded up: a timer that is asked for sooner has not come yet
+                milliseconds += 1  # rounded up, or the loop would run before its timer is due
             most: cython.long = MAX_EVENTS
             call: cython.long = EPOLL_PWAIT
             set_size: cython.long = 8

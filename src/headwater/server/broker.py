@@ -26,7 +26,6 @@ from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
-from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.router import Router
 from headwater.exchange.sessions import Sessions
@@ -34,6 +33,7 @@ from headwater.net.address import bracketed
 from headwater.net.journal import Journal
 from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
+from headwater.net.listener_options import TlsOptions
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 from headwater.server.identity import identity_for
 from headwater.server.stream_services import StreamServices
@@ -425,10 +425,10 @@ class Broker:
     def observe(self) -> "View":
         """The view for monitoring; the first call starts recording clients. The broker has to be running."""
         if self.view is None:
-            from headwater.exchange.listener_options import MonitoringOptions
             from headwater.monitoring.connz import describe_departed
             from headwater.monitoring.ledger import Ledger
             from headwater.monitoring.view import View
+            from headwater.net.listener_options import MonitoringOptions
 
             ledger = Ledger(describe_departed)
             monitoring = MonitoringOptions(host=self.options.host, port=0)

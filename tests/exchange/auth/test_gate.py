@@ -11,8 +11,8 @@ from headwater.errors import ConfigError
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, UserOptions
 from headwater.exchange.auth.gate import Gate
 from headwater.exchange.auth.identity import WEBSOCKET, Credentials, Identity, PasswordCheck, Refusal, shown_in
-from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.exchange.options import BrokerOptions
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.wire.handshake import ConnectOptions
 
 SECRET = "hunter2"

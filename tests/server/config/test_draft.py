@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.exchange.listener_options import MonitoringOptions, TlsOptions
+from headwater.net.listener_options import MonitoringOptions, TlsOptions
 from headwater.server.config.draft import UNLIMITED, Draft
 
 TLS = TlsOptions(cert_file=Path("c"), key_file=Path("k"))

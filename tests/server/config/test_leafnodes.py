@@ -7,7 +7,7 @@ import pytest
 
 from headwater.exchange.access_options import UserOptions
 from headwater.exchange.leaf_options import LeafOptions, LeafUser, RemoteOptions, RemoteTlsOptions
-from headwater.exchange.listener_options import TlsOptions
+from headwater.net.listener_options import TlsOptions
 from headwater.server.config.draft import Draft
 
 Load = Callable[..., Draft]

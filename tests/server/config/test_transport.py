@@ -7,7 +7,7 @@ import pytest
 
 from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.server.config.draft import Draft
 
 Load = Callable[..., Draft]

@@ -9,9 +9,9 @@ without a configuration file loads no parser.
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError
-from headwater.exchange.listener_options import MonitoringOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.model.record import Record
+from headwater.net.listener_options import MonitoringOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
