@@ -15,7 +15,7 @@ from headwater.errors import IggyError, StorageError
 from headwater.group_commit.committer import MAX_STAGED_BYTES
 from headwater.group_commit.writers import Writers
 from headwater.iggy import partition as partitions
-from headwater.iggy.partition import Partition, part_of
+from headwater.iggy.partition import Batch, Partition, part_of
 from headwater.iggy.upkeep import drop
 from headwater.iggy_wire.batches import admit, messages, of_messages
 from headwater.iggy_wire.commands import Message
@@ -51,7 +51,7 @@ async def send(partition: Partition, *payloads: bytes, now: int = 5) -> int:
     batch, count = of_messages([Message(payload) for payload in payloads], 1)
     done: asyncio.Future[StorageError | None] = asyncio.get_running_loop().create_future()
     checksums = admit(batch, 0, len(batch), count)
-    base = partition.append(batch, 0, len(batch), count, checksums, now, 0, done.set_result)
+    base = partition.append(Batch(batch, 0, len(batch)), count, checksums, now, 0, done.set_result)
     assert await done is None
     return base
 
@@ -166,7 +166,7 @@ def test_a_write_that_fails_is_answered_to_all_who_wait_and_readers_learn_nothin
         for _ in range(2):
             batch, count = of_messages([Message(b"x")], 1)
             checksums = admit(batch, 0, len(batch), count)
-            partition.append(batch, 0, len(batch), count, checksums, 5, 0, received.append)
+            partition.append(Batch(batch, 0, len(batch)), count, checksums, 5, 0, received.append)
         await partition.flush()
         assert [isinstance(error, StorageError) for error in received] == [True, True]
         assert partition.log.end_offset == 0

@@ -20,6 +20,7 @@ from headwater import TypedHeaders
 from headwater.errors import IggyError
 from headwater.iggy.clients import Client as ServedClient
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy.session import Session
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
@@ -513,3 +514,24 @@ def test_answers_that_are_ready_together_are_written_together(tmp_path: Path) ->
             assert link.written == [classic_frames.response(0) * 3]
 
     at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize("sync", ["always", "never"])
+def test_large_sends_in_one_connection_are_stored_as_they_came_whatever_follows_them(tmp_path: Path, sync: Any) -> None:
+    """Their bytes stay in the array of the connection until they are written, while it reads on."""
+
+    async def work(iggy: Iggy) -> None:
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+            await client.create_stream("s")
+            await client.create_topic("s", "t")
+            sizes = [40_000, 200_000, 100, 70_000, 1_500_000, 33_000, 200_000, 200_000, 5] * 3
+            payloads = [bytes([number]) * size for number, size in enumerate(sizes)]
+            sent = await asyncio.gather(*[client.send("s", "t", [Message(payload)], 0) for payload in payloads])
+            order = sorted(range(len(sent)), key=lambda number: sent[number].base_offset)
+            offset, found = 0, []
+            while part := await client.poll("s", "t", strategy=PollingStrategy.offset(offset), count=3):
+                found += [message.payload for message in part]
+                offset = part[-1].offset + 1
+            assert found == [payloads[number] for number in order]
+
+    serving(tmp_path, work, service=ServiceOptions(sync=sync))

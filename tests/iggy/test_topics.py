@@ -11,6 +11,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import IggyError
 from headwater.group_commit.writers import Writers
+from headwater.iggy import topics
 from headwater.iggy.catalog import TopicEntry
 from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
@@ -107,6 +108,55 @@ def test_a_disk_that_refuses_is_told_to_who_waits() -> None:
             await saver.saved(topic)
         assert caught.value.name == "io_error"
         await saver.stop()
+
+    with_topic(work)
+
+
+def test_an_automatic_commit_that_the_disk_refuses_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "SAVE_INTERVAL", 0.001)
+
+    async def work(topic: Topic, store: Store, files: RecordingFiles) -> None:
+        reported: asyncio.Queue[dict[str, object]] = asyncio.Queue()
+        saver = OffsetSaver(store, direct, lambda kind, **fields: reported.put_nowait({"kind": kind, **fields}))
+        topic.commit(0, "c:1", 5)
+        files.faults = dict.fromkeys(range(files.attempts, files.attempts + 1000), errno.ENOSPC)
+        saver.note(topic)
+        event = await reported.get()
+        assert (
+            event["kind"] == "write_refused" and event["topic"] == "t" and "offsets not saved" in str(event["reason"])
+        )
+        files.faults = {}  # there is room again
+        await saver.stop()
+        assert store.load_offsets(9).stored == {0: {"c:1": 5}}
+
+    with_topic(work)
+
+
+def test_offsets_that_the_disk_refuses_do_not_keep_a_server_from_stopping() -> None:
+    async def work(topic: Topic, store: Store, files: RecordingFiles) -> None:
+        saver = OffsetSaver(store, direct)
+        topic.commit(0, "c:1", 5)
+        files.faults = dict.fromkeys(range(files.attempts, files.attempts + 1000), errno.ENOSPC)
+        saver.note(topic)
+        await saver.stop()
+        files.faults = {}
+        assert store.load_offsets(9).stored == {}
+
+    with_topic(work)
+
+
+def test_a_deleted_topic_is_not_tried_again() -> None:
+    async def work(topic: Topic, store: Store, files: RecordingFiles) -> None:
+        async def refuse(save: Callable[[], Any]) -> None:
+            saver.forget(topic)  # it was deleted meanwhile
+            raise OSError(errno.ENOSPC, "no room")
+
+        saver = OffsetSaver(store, refuse)
+        saver.note(topic)
+        with pytest.raises(IggyError):
+            await saver.saved(topic)
+        await saver.stop()
+        assert store.load_offsets(9).stored == {}
 
     with_topic(work)
 

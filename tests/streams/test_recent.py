@@ -2,8 +2,9 @@
 
 import pytest
 
-from headwater.streams.log_format import APART, BatchBuilder, BatchHeader
+from headwater.streams.log_format import APART, DIALECT_IGGY, BatchBuilder, BatchHeader
 from headwater.streams.recent import MARK_EVERY, OBJECT_COST, RecentBatches
+from headwater.streams.segment import LARGE_BATCH
 
 
 def batch(base: int, records: int = 1, size: int = 100) -> tuple[BatchHeader, list[bytes]]:
@@ -94,3 +95,17 @@ def test_a_limit_of_zero_keeps_nothing() -> None:
     recent = RecentBatches(0)
     recent.add(*batch(0))
     assert recent.since(0, 1) is None
+
+
+def test_a_large_batch_of_iggys_is_not_kept_and_nothing_before_it() -> None:
+    def of_iggy(base: int, size: int) -> tuple[BatchHeader, list[bytes]]:
+        return BatchHeader(DIALECT_IGGY, 0, 1, 1, size, base, 0, 0, 0), [bytes(size)]
+
+    recent = RecentBatches(1 << 20)
+    recent.add(*of_iggy(0, LARGE_BATCH - 1))
+    assert recent.since(0, 1) is not None
+    recent.add(*of_iggy(1, LARGE_BATCH))
+    assert recent.since(0, 1) is None and recent.since(1, 1) is None and recent.size == 0
+    recent.add(*of_iggy(2, 10))
+    found = recent.since(2, 1)
+    assert found is not None and [header.base_offset for header, _ in found] == [2]

@@ -13,6 +13,7 @@ from headwater.iggy import message_commands
 from headwater.iggy.clients import TCP, Client
 from headwater.iggy.dispatch import execute
 from headwater.iggy.foreign import ForeignStreams
+from headwater.iggy.partition import Batch
 from headwater.iggy.service import Service
 from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_wire import commands as c
@@ -74,7 +75,7 @@ class Desk:
             self.service,
             client or self.root,
             c.SendMessages(stream, topic, where, count),
-            (batch, 0, len(batch)),
+            Batch(batch, 0, len(batch)),
             admit(batch, 0, len(batch), count),
             done.set_result,
         )

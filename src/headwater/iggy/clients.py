@@ -1,6 +1,6 @@
 """The connected clients of an Iggy server, by number."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,7 +13,8 @@ NO_ID: Final = 0xFFFFFFFF  # an id that no client and no user gets
 
 @dataclass(eq=False)
 class Client:
-    """A connected client."""
+    """A connected client. `requests` counts what it has sent, `waiting` its requests that wait for messages. `evict` tells
+    it that it is stale, and ends the connection."""
 
     id: int
     transport: int
@@ -22,6 +23,10 @@ class Client:
     user: UserEntry | None = None
     login: int = 0
     memberships: set[tuple[int, int]] = field(default_factory=set)  # (uid of the topic, id of the group)
+    key: bytes = bytes(16)  # chosen by a client of era V or later, at its login
+    requests: int = 0
+    waiting: int = 0
+    evict: Callable[[], None] = lambda: None
 
 
 class Clients:

@@ -22,7 +22,7 @@ from headwater.iggy.clients import Client
 from headwater.iggy.deferred import Wait, Waits, fetch, poll_deferred, wait_for_messages
 from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import NOTHING, Found, poll, poll_in_turns, send, send_again
-from headwater.iggy.partition import TURN_BYTES
+from headwater.iggy.partition import TURN_BYTES, Batch
 from headwater.iggy.routes import Routes
 from headwater.iggy.service import Service
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
@@ -92,6 +92,7 @@ class Conversation:
 
     def classic(self, buffer: bytearray, request: classic_frames.Request, respond: Respond) -> None:
         """One request of the eras S to C3."""
+        self.client.requests += 1
         code, start, end = request
         fail = partial(self._fail_classic, respond)
         try:
@@ -148,7 +149,7 @@ class Conversation:
             else:
                 fail(error)
 
-        send(self.service, self.client, address, (batch, 0, len(batch)), checksums, done)
+        send(self.service, self.client, address, Batch(batch, 0, len(batch), lent=True), checksums, done)
 
     def _answer_poll(self, command: PollMessages, respond: Respond, fail: Callable[[HeadwaterError], None]) -> None:
         era = self.client.era
@@ -185,12 +186,14 @@ class Conversation:
 
     # ── generation V and later ──
 
-    def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
-        """One request of generation V or later. `respond` gets no pieces for one that has no answer."""
+    def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond, lent: bool = False) -> None:
+        """One request of generation V or later. `respond` gets no pieces for one that has no answer. `lent`: the
+        buffer stays as it is until this send is written."""
+        self.client.requests += 1
         code = Code.SEND_MESSAGES if request.operation == SEND else self._code_of(request)
         if code is Code.SEND_MESSAGES:
             try:
-                self._send_modern(buffer, request, respond)
+                self._send_modern(buffer, request, respond, lent)
             except HeadwaterError as error:
                 self._fail_modern(request, respond, error)
             return
@@ -207,6 +210,8 @@ class Conversation:
                 self._defer(request, code, body, respond, fail)
                 return
             login = request.operation == command_codec.REGISTER
+            if login:
+                self.client.key = request.client
             command = command_codec.decode_login(body) if login else command_codec.decode(code, body, self.client.era)
             if request.incarnation and isinstance(command, GetOffset | StoreOffset | DeleteOffset):
                 command = replace(command, incarnation=request.incarnation)
@@ -244,7 +249,7 @@ class Conversation:
         else:
             respond([self._head(request, 0, refused.number)])
 
-    def _send_modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
+    def _send_modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond, lent: bool) -> None:
         at, end = request.start, request.end
         if end - at < U32_SIZE:
             raise refusal("invalid_command", "there is no address in the request")
@@ -264,7 +269,7 @@ class Conversation:
         service = self.service
         metadata = slice_bytes(buffer, at, start)
         route = self._routes.send(metadata)
-        batch = buffer, start, end
+        batch = Batch(buffer, start, end, lent)
         if route is not None:
             checksums = self._admit(batch, route.messages)
             sent = send_again(service, route, batch, checksums, done, request.incarnation)
@@ -274,9 +279,9 @@ class Conversation:
             sent = send(service, self.client, address, batch, checksums, done, request.incarnation)
             self._routes.keep_send(metadata, address, sent)
 
-    def _admit(self, batch: tuple[bytearray, int, int], count: int) -> bytes:
-        checksums = admit(*batch, count, self.service.options.verify)
-        forget_producer(batch[0], batch[1])
+    def _admit(self, batch: Batch, count: int) -> bytes:
+        checksums = admit(batch.buffer, batch.start, batch.end, count, self.service.options.verify)
+        forget_producer(batch.buffer, batch.start)
         return checksums
 
     def _poll_modern(self, body: bytes, incarnation: int) -> Generator[None, None, Found]:
@@ -337,8 +342,10 @@ class Conversation:
             try:
                 return await work
             finally:
+                self.client.waiting -= 1
                 self._waits.end(request.number)
 
+        self.client.waiting += 1
         self._when_ready(answer(), respond, fail)
 
     async def _deferred_poll(self, request: vsr_frames.Request, command: PollDeferred, wait: Wait) -> Pieces:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from headwater.errors import StorageError
 from headwater.group_commit.writers import Writers
 from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry
-from headwater.iggy.partition import SUBJECT_HEADER, Done, Partition
+from headwater.iggy.partition import SUBJECT_HEADER, Batch, Done, Partition
 from headwater.iggy.store import Offsets, Store
 from headwater.iggy.topics import Topic
 from headwater.model.header_mapping import typed_to_nats
@@ -65,12 +65,10 @@ class ForeignPartition(Partition):
         super().__init__(0, 0, stream.created_us, stream.log, writers)
         self._stream = stream
 
-    def append(
-        self, buffer: bytearray, at: int, end: int, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done
-    ) -> int:
+    def append(self, batch: Batch, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done) -> int:
         """As `Partition.append`, of records in the other dialect."""
         base_offset = self.log.next_offset
-        self._stream.append(list(translated(bytes(memoryview(buffer)[at:end]))), done)
+        self._stream.append(list(translated(bytes(memoryview(batch.buffer)[batch.start : batch.end]))), done)
         return base_offset
 
     async def flush(self) -> None:

@@ -27,6 +27,7 @@ from headwater.iggy.clients import HTTP, Client
 from headwater.iggy.deferred import Waits, poll_deferred
 from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import Found, poll, poll_in_turns, send
+from headwater.iggy.partition import Batch
 from headwater.iggy.service import Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import http_json
@@ -302,7 +303,9 @@ class HttpFace:
                 stored.set_result(None) if error is None else stored.set_exception(error)
 
         address = c.SendMessages(*_topic(request), where, len(parts))
-        sent = send(self._service, client, address, (batch, 0, len(batch)), checksums, done, _incarnation(body))
+        sent = send(
+            self._service, client, address, Batch(batch, 0, len(batch), lent=True), checksums, done, _incarnation(body)
+        )
         await stored
         if self._seed:
             return Response(status_code=201)

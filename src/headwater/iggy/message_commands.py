@@ -12,7 +12,7 @@ from headwater.errors import IggyError, StorageError
 from headwater.iggy.catalog import group_of
 from headwater.iggy.clients import HTTP, Client
 from headwater.iggy.group_commands import consumer_key
-from headwater.iggy.partition import MAX_POLL_BYTES, TURN_BYTES, Partition, Polled
+from headwater.iggy.partition import MAX_POLL_BYTES, TURN_BYTES, Batch, Partition, Polled
 from headwater.iggy.service import Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire import commands as c
@@ -63,12 +63,12 @@ def send(
     service: Service,
     client: Client,
     address: c.SendMessages,
-    batch: tuple[bytearray, int, int],
+    batch: Batch,
     checksums: bytes,
     done: Done,
     incarnation: int = 0,
 ) -> SentView:
-    """Stage the batch `buffer[start:end]` of `address.count` messages; `done` is called when it is durable, or
+    """Stage the batch of `address.count` messages; `done` is called when it is durable, or
     has failed. `incarnation`: of the partition that the client means.
 
     Raises HeadwaterError, and `done` is not called then.
@@ -86,14 +86,14 @@ def send(
         raise
     topic.check_incarnation(partition, incarnation)
     shown = partition.index + client.era.first_id
-    base_offset = partition.append(*batch, address.count, checksums, service.clock_us(), partition.index, done)
+    base_offset = partition.append(batch, address.count, checksums, service.clock_us(), partition.index, done)
     return SentView(stream.id, topic.entry.id, shown, base_offset)
 
 
 def send_again(
     service: Service,
     route: SendRoute,
-    batch: tuple[bytearray, int, int],
+    batch: Batch,
     checksums: bytes,
     done: Done,
     incarnation: int = 0,
@@ -103,7 +103,7 @@ def send_again(
     partition = topic.partition(shown, 0)
     if incarnation:
         topic.check_incarnation(partition, incarnation)
-    base_offset = partition.append(*batch, count, checksums, service.clock_us(), shown, done)
+    base_offset = partition.append(batch, count, checksums, service.clock_us(), shown, done)
     return SentView(stream_id, topic.entry.id, shown, base_offset)
 
 

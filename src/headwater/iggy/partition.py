@@ -1,9 +1,9 @@
 """One partition: a log, its group commit, and how sends and polls use them.
 
-A send was checked by its codec; here it is stamped with 24 bytes and the batch checksum, copied once out of the receive
-buffer, and staged; the answer waits for the disk. A poll is a list of byte strings: the stored batches of the range,
-the first and the last cut if necessary, records from NATS translated. Large whole batches are not read if the transport
-can send them from the file.
+A send was checked by its codec; here it is stamped with 24 bytes and the batch checksum, and staged; the answer waits for
+the disk. A small one is copied out of the receive buffer, a large one keeps the buffer until it is written. A poll is a list
+of byte strings: the stored batches of the range, the first and the last cut if necessary, records from NATS translated.
+Large whole batches are not read if the transport can send them from the file.
 """
 
 import logging
@@ -26,6 +26,7 @@ from headwater.streams.iggy_records import MESSAGE_ID, NANOSECONDS
 from headwater.streams.log import Log, StoredBatch, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
 from headwater.streams.segment import LARGE_BATCH
+from headwater.wire.lent_bytes import lend
 from headwater.wire.memory import slice_bytes
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,15 @@ USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
 SUBJECT_HEADER = "Nats-Subject"  # header with the subject of a message from NATS
 
 Done = Callable[[StorageError | None], None]
+
+
+class Batch(NamedTuple):
+    """A batch of messages, `buffer[start:end]`. `lent`: the buffer stays as it is until the batch is written."""
+
+    buffer: bytearray
+    start: int
+    end: int
+    lent: bool = False
 
 
 class Polled(NamedTuple):
@@ -85,6 +95,7 @@ class Partition:
         self.on_stored: Callable[[], None] | None = None  # called after messages were stored or dropped
         self.watchers: list[Callable[[], None]] = []  # called when messages were stored, for waiting polls
         self.unique: UniqueIds | None = None
+        self.closing = False  # its files are about to be closed: nothing more is staged
         self._last_size = 0  # bytes of the batch that was read last
 
     @property
@@ -97,17 +108,18 @@ class Partition:
         """The offset of the last message; 0 in an empty partition, as in upstream."""
         return max(0, self.log.end_offset - 1)
 
-    def append(
-        self, buffer: bytearray, at: int, end: int, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done
-    ) -> int:
-        """Stage the checked batch `buffer[at:end]`, in which the stamp is written; returns its base offset.
+    def append(self, batch: Batch, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done) -> int:
+        """Stage a checked batch, in which the stamp is written; returns its base offset.
 
-        `done` is called when it is durable, or has failed. Raises IggyError when the disk is too far behind,
-        StorageError when the log is read-only.
+        `done` is called when it is durable, or has failed. Raises IggyError when the disk is too far behind, or when the
+        partition is being closed, StorageError when the log is read-only.
         """
+        if self.closing:
+            raise refusal("cannot_append_message", "the partition is being closed: the server stops, or it was deleted")
         if self.committer.full:
             raise refusal("cannot_append_message", "the disk does not keep up: try again later")
         base_offset = self.log.next_offset
+        buffer, at, end, lent = batch
         if self.unique is not None:
             unique = self.unique
             admitted = unique.admit(bytes(memoryview(buffer)[at:end]), base_offset, now_us)
@@ -116,6 +128,7 @@ class Partition:
                 return admitted.original
             if admitted.batch:
                 buffer, at, end, checksums = admitted.batch, 0, len(admitted.batch), admitted.checksums
+                lent = True
                 count = len(checksums) // CHECKSUM_SIZE
             answer, ids = done, admitted.ids
 
@@ -124,7 +137,8 @@ class Partition:
                 answer(error)
 
         stamp_and_seal(buffer, at, shown_id, base_offset, now_us, checksums)
-        self.log.stage_iggy(slice_bytes(buffer, at, end), count, now_us * NANOSECONDS)
+        body = lend(buffer, at, end) if lent and end - at >= LARGE_BATCH else slice_bytes(buffer, at, end)
+        self.log.stage_iggy(body, count, now_us * NANOSECONDS)
         self.committer.add(done, end - at)
         return base_offset
 
@@ -139,6 +153,12 @@ class Partition:
     def _on_failed(self, sends: list[Done], error: StorageError) -> None:
         for done in sends:
             done(error)
+
+    async def end(self) -> None:
+        """Take no more sends, and wait until those before are durable and answered, or have failed."""
+        self.closing = True
+        await self.committer.flush()
+        self.committer.close()
 
     async def flush(self) -> None:
         """Wait until everything sent so far is durable and answered, or has failed."""

@@ -37,7 +37,9 @@ class QuicSession:
 
     def attach(self, link: QuicLink, peer: str) -> None:
         self._link = link
-        self._talk = Conversation(self._service, self._service.connect(QUIC, peer, UNKNOWN))
+        client = self._service.connect(QUIC, peer, UNKNOWN)
+        client.evict = lambda: link.close()
+        self._talk = Conversation(self._service, client)
         if self._limits.login_seconds:
             self._login = asyncio.get_running_loop().call_later(self._limits.login_seconds, self._login_is_late)
 

@@ -25,6 +25,7 @@ from headwater.iggy.foreign import ForeignStreams, ForeignTopics
 from headwater.iggy.machine import Machine
 from headwater.iggy.permissions import ALL, NONE, check
 from headwater.iggy.service_options import ServiceOptions
+from headwater.iggy.silent_members import SilentMembers
 from headwater.iggy.store import Store
 from headwater.iggy.topic_files import TopicFiles
 from headwater.iggy.topics import OffsetSaver, Topic
@@ -79,7 +80,15 @@ class Service:
             entropy=entropy,
         )
         self.changes = CatalogChanges(self.files.save_catalog, self._undone)
-        self._housekeeper = Housekeeper(self.topics, self.options.housekeeping, lambda: self.clock_us())
+        interval = self.options.housekeeping
+        self.silent = SilentMembers(
+            self.clients,
+            self.options.heartbeat,
+            interval,
+            self.leave_groups,
+            lambda kind, **what: self.note(kind, **what),
+        )
+        self._housekeeper = Housekeeper(self.topics, interval, lambda: self.clock_us(), self.silent.look)
         self._foreign = ForeignTopics(self, foreign) if foreign is not None else None
 
     @property
@@ -107,7 +116,7 @@ class Service:
             self.files.close()
             raise
         self.changes.catalog = catalog
-        self.saver = OffsetSaver(self.store, self.in_thread)
+        self.saver = OffsetSaver(self.store, self.in_thread, lambda kind, **fields: self.note(kind, **fields))
         for entry, logs, offsets, failure in recovered:
             partitions = self.files.partitions(entry, logs) if not failure else []
             identity = catalog.identities[entry.uid]
@@ -147,8 +156,12 @@ class Service:
         return self.clients.add(transport, address, era)
 
     def disconnect(self, client: Client) -> None:
-        """Remove the client from its groups."""
+        """The client is gone."""
         self.clients.remove(client)
+        self.leave_groups(client)
+
+    def leave_groups(self, client: Client) -> None:
+        """Remove the client from its groups."""
         for uid, group_id in client.memberships:
             topic = self.topics.get(uid)
             if topic is not None:

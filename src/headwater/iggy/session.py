@@ -28,9 +28,11 @@ from headwater.iggy_wire.commands import Code
 from headwater.iggy_wire.eras import UNKNOWN, Era
 from headwater.net.limits import DEFAULTS, IGGY, Limits
 from headwater.net.link import LARGE_BYTES, Link
+from headwater.streams.segment import LARGE_BATCH
 
 logger = logging.getLogger(__name__)
 
+EVICTION_SECONDS: Final = 1.0  # until a connection that was evicted is aborted
 MAX_IN_FLIGHT: Final = 256  # sends of one connection that wait for the disk
 
 
@@ -72,6 +74,7 @@ class Session:
     def attach(self, link: Link) -> None:
         self._link = link
         client = self._service.connect(self._transport, link.peer, Era.S if self._seed else UNKNOWN)
+        client.evict = self._evict
         self._talk = Conversation(self._service, client, ranges=link.takes_ranges)
         if self._limits.login_seconds and not self._seed:
             self._login = asyncio.get_running_loop().call_later(self._limits.login_seconds, self._login_is_late)
@@ -81,6 +84,14 @@ class Session:
             seconds = self._limits.login_seconds
             self._service.note("login_timeout", face="iggy", address=self._link.peer, seconds=seconds)
             self._link.close()
+
+    def _evict(self) -> None:
+        """Tell the client that it is stale. A peer that is not there reads nothing: the link does not wait for it."""
+        if self._link is not None and self._talk is not None:
+            self._talk.evicted = True
+            self._link.send([vsr_frames.eviction(vsr_frames.STALE, self._talk.client.key)])
+            self._link.close()
+            asyncio.get_running_loop().call_later(EVICTION_SECONDS, self._link.abort)
 
     def _is_stranger(self) -> bool:
         """Whether a login is required and has not happened yet."""
@@ -147,8 +158,10 @@ class Session:
             if not is_send and talk.is_deferred(modern):
                 talk.modern(buffer, modern, self._answer_apart)
                 return modern.end
+            size = modern.end - at
+            lent = is_send and size >= LARGE_BATCH and link.leave(size)
             answer = self._place()
-            talk.modern(buffer, modern, lambda pieces: self._answered(answer, pieces))
+            talk.modern(buffer, modern, lambda pieces: self._answered(answer, pieces), lent)
             return modern.end
         classic = classic_frames.find_request(buffer, at, filled, self._largest(classic_frames.MAX_FRAME))
         if isinstance(classic, int):

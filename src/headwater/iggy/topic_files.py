@@ -230,9 +230,7 @@ class TopicFiles:
 
     async def close_partitions(self, partitions: list[Partition], remove: bool = False) -> None:
         """Write staged messages and close the files, or remove them."""
-        for partition in partitions:
-            await partition.committer.flush()
-            partition.committer.close()
+        await asyncio.gather(*[partition.end() for partition in partitions])
 
         def close(partition: Partition) -> None:
             if remove:

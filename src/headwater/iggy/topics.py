@@ -6,7 +6,6 @@ wait and is on disk at most SAVE_INTERVAL later. So after a crash a group contin
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -19,8 +18,6 @@ from headwater.iggy.store import Offsets, Store
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
 from headwater.streams.meta import NO_IDENTITY
-
-logger = logging.getLogger(__name__)
 
 SAVE_INTERVAL: Final = 0.5  # seconds that an automatic commit may wait for its save
 
@@ -127,12 +124,19 @@ class Topic:
 
 
 class OffsetSaver:
-    """Writes the offsets of topics that changed. Belongs to the loop."""
+    """Writes the offsets of topics that changed; those that a full disk refuses are tried again. Belongs to the loop.
 
-    def __init__(self, store: Store, in_thread: InThread) -> None:
+    `note`: reports an event to operators, for no client waits for an automatic commit."""
+
+    def __init__(
+        self, store: Store, in_thread: InThread, note: Callable[..., None] = lambda kind, **fields: None
+    ) -> None:
         self._store = store
         self._in_thread = in_thread
+        self._note = note
+        self._stopping = False
         self._changed: dict[int, Topic] = {}
+        self._saving: dict[int, Topic] = {}
         self._waiters: list[asyncio.Future[None]] = []
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -154,9 +158,11 @@ class OffsetSaver:
     def forget(self, topic: Topic) -> None:
         """The topic was deleted."""
         self._changed.pop(topic.entry.uid, None)
+        self._saving.pop(topic.entry.uid, None)
 
     async def stop(self) -> None:
-        """Save all unsaved offsets."""
+        """Save all unsaved offsets, as far as the disk takes them."""
+        self._stopping = True
         self._hurry.set()
         if self._task is not None:
             await self._task
@@ -177,6 +183,7 @@ class OffsetSaver:
 
     async def _round(self) -> None:
         changed, self._changed = self._changed, {}
+        self._saving = dict(changed)
         waiters, self._waiters = self._waiters, []
         self._hurry.clear()
         documents = {uid: (msgspec.json.encode(topic.offsets), topic.identity) for uid, topic in changed.items()}
@@ -187,11 +194,14 @@ class OffsetSaver:
 
         try:
             await self._in_thread(save)
-        except OSError as error:
-            logger.error("offsets_not_saved reason=%s", error)
+        except Exception as error:  # noqa: BLE001  (whatever it is, who waits gets it, and the next round tries again)
+            for topic in self._saving.values():
+                self._note("write_refused", face="iggy", topic=topic.entry.name, reason=f"offsets not saved: {error}")
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_exception(refusal("io_error", f"the offset could not be saved: {error}"))
+            if not self._stopping:
+                self._changed = {**self._saving, **self._changed}
             return
         for waiter in waiters:
             if not waiter.done():

@@ -38,10 +38,13 @@ def surplus_end(spans: Sequence[Span], now_ns: int, max_age_ns: int, max_bytes: 
 
 
 class Housekeeper:
-    """Checks every partition of `topics` each `interval` seconds. `clock_us`: microseconds since 1970."""
+    """Checks every partition of `topics` each `interval` seconds, and calls `also`. `clock_us`: microseconds since 1970."""
 
-    def __init__(self, topics: Mapping[int, Topic], interval: float, clock_us: Callable[[], int]) -> None:
+    def __init__(
+        self, topics: Mapping[int, Topic], interval: float, clock_us: Callable[[], int], also: Callable[[], None]
+    ) -> None:
         self._topics = topics
+        self._also = also
         self._interval = interval
         self._clock_us = clock_us
         self._task: asyncio.Task[None] | None = None
@@ -66,13 +69,16 @@ class Housekeeper:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._interval)
+            self._also()
             await self.look()
 
     async def look(self) -> None:
         """Check all partitions once."""
         for topic in list(self._topics.values()):
             age, size = topic.entry.message_expiry * 1000, topic.entry.max_size // max(1, len(topic.partitions))
-            for partition in topic.partitions if age or size else ():
+            for partition in list(topic.partitions) if age or size else ():
+                if partition.closing:
+                    continue
                 now_ns = self._clock_us() * 1000
                 end = surplus_end(partition.log.spans, now_ns, age, size)
                 try:
@@ -80,6 +86,8 @@ class Housekeeper:
                         await drop(partition, end)
                 except StorageError as error:
                     logger.error("housekeeping_failed topic=%s reason=%s", topic.entry.name, error)
+                except Exception:  # the next topics, and the next look, have their turn all the same
+                    logger.exception("housekeeping_failed topic=%s", topic.entry.name)
 
 
 async def drop(partition: Partition, end: int) -> None:

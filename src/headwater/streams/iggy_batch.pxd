@@ -8,4 +8,3 @@ cdef int _check_headers(bytearray buffer, Py_ssize_t start, Py_ssize_t end) exce
 cdef bint _is_text(bytearray buffer, Py_ssize_t at, Py_ssize_t end) except? -1
 cpdef Py_ssize_t skip_frames(bytes body, Py_ssize_t at, Py_ssize_t end, Py_ssize_t count) except? -1
 cpdef bytes checksums_of(bytes body, Py_ssize_t at, Py_ssize_t end)
-cdef Py_ssize_t _u32(unsigned char* data, Py_ssize_t at) noexcept

@@ -5,6 +5,9 @@ Bounded by bytes (bodies plus what the objects cost); the newest batch always st
 consecutive up to the end of the log, so "at or after the first of them" is the whole condition for a hit. Belongs to
 the loop thread.
 
+Large batches of Iggy's are not kept: polls send them from the file, and their bytes belong to the array in which they were
+received, which then serves again instead of a new one for each.
+
 A batch from which single records are read is stepped through once, and every MARK_EVERY-th place in it kept: group commit
 puts hundreds of records into a batch, and stepping over half of them cost a key-value get a quarter of its time.
 """
@@ -19,6 +22,7 @@ else:
     from headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
 
 from headwater.streams.log_format import DIALECT_IGGY
+from headwater.streams.segment import LARGE_BATCH
 
 OBJECT_COST = 400  # bytes per batch for header tuple, numbers and list slots: what counts when batches hold one record
 MARK_EVERY: int = 16  # records; some 5 bytes for each of them, which `size` leaves out
@@ -37,6 +41,12 @@ class RecentBatches:
     def add(self, header: BatchHeader, body: list[bytes]) -> None:
         """A batch was published behind all others. The list is this object's from now on."""
         if self._limit == 0:
+            return
+        if header.dialect == DIALECT_IGGY and header.body_size >= LARGE_BATCH:
+            self._bases.clear()  # what is kept reaches the end of the log
+            self._batches.clear()
+            self._marks.clear()
+            self.size = 0
             return
         self._bases.append(header.base_offset)
         self._batches.append((header, body))
