@@ -130,14 +130,14 @@ def test_after_a_slow_write_the_loop_waits_for_the_next_only_where_nobody_else_s
             await bench.committer.flush()
             return slow.in_loop[-1]
 
-        assert await write(0.02, 5)  # it cannot be known
-        assert not await write(0.02, 2)
-        assert await write(0.02, 1), "only the publisher spoke"
-        assert await write(0.02, 1)
-        assert not await write(0.02, 2)
+        assert await write(0.015, 5)  # it cannot be known
+        assert not await write(0.015, 2)
+        assert await write(0.015, 1), "only the publisher spoke"
+        assert await write(0.015, 1)
+        assert not await write(0.015, 2)
         assert await write(PATIENCE + 0.01, 1)
-        assert not await write(0.02, 1), "that was too long to be risked again"
-        assert await write(0.02, 1)
+        assert not await write(0.015, 1), "that was too long to be risked again"
+        assert await write(0.015, 1)
         if bench.writers is not None:
             bench.writers.shutdown()
 
