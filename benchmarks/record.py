@@ -30,6 +30,7 @@ OPTIONS = {
     "soak": ["--minutes", "30"],
     "spark": ["--peers", "kafka"],
     "stall": ["--repetitions", "1"],
+    "streams": ["--operations", "2000"],
 }
 """Options of the recorded runs that differ from the defaults. natsrpy takes minutes per row; the
 campaigns' counts are a hundred million each."""
