@@ -27,3 +27,9 @@ def test_what_a_clock_raises_reaches_the_caller() -> None:
 
     with pytest.raises(OSError, match="no clock"):
         Clock(broken).now()
+
+
+def test_a_function_that_a_simulation_puts_in_their_place_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 5)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 7)
+    assert (Clock(time.time_ns).now(), Clock(time.monotonic_ns).now()) == (5, 7)

@@ -5,6 +5,7 @@ to copy the message; any other clock (of a test, of a simulation) is called.
 
 import time
 from collections.abc import Callable
+from types import BuiltinFunctionType
 
 import cython
 
@@ -13,12 +14,16 @@ if cython.compiled:
 
 
 class Clock:
-    """`read`: `time.time_ns`, `time.monotonic_ns`, or another function that returns nanoseconds."""
+    """`read`: `time.time_ns`, `time.monotonic_ns`, or another function that returns nanoseconds.
+
+    A simulation puts functions of its own into the module `time`: only the interpreter's are read in C.
+    """
 
     def __init__(self, read: Callable[[], int]) -> None:
         self._read = read
-        self._is_of_day = read is time.time_ns
-        self._is_monotonic = read is time.monotonic_ns
+        is_real: bool = isinstance(read, BuiltinFunctionType)
+        self._is_of_day = is_real and read is time.time_ns
+        self._is_monotonic = is_real and read is time.monotonic_ns
 
     def now(self) -> cython.Py_ssize_t:
         """The nanoseconds that `read` would return."""
