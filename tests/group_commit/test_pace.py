@@ -23,3 +23,15 @@ def test_writes_that_are_not_quick_are_forgiven_a_dozen_times_in_a_row() -> None
     assert 10 <= allowed <= 16
     pace.note(0.0002)
     assert pace.is_quick()
+
+
+def test_links_that_were_ready_count_until_a_write_begins_however_often_the_pace_is_read() -> None:
+    events = 0
+    pace = Pace(lambda: events)
+    pace.note(0.015)
+    pace.begin()
+    events = 5
+    assert not pace.lets_wait()
+    assert not pace.lets_wait(), "the write waited for a thread, and nothing was written meanwhile"
+    pace.begin()
+    assert pace.lets_wait()

@@ -190,6 +190,7 @@ class Committer:
         if batch is None:
             self._finish(None, None)
             return
+        self._pace.begin()
         small = batch.size <= self._inline_bytes or not self._log.staging.is_due(batch.last_timestamp_ns)
         if self._writers is None or (small and in_loop):
             self._write_here(batch, small)

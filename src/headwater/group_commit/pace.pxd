@@ -12,5 +12,6 @@ cdef class Pace:
     cdef object _count_events
     cdef long long _events
     cpdef bint lets_wait(self) except -1
+    cpdef int begin(self) except? -1
     cpdef bint is_quick(self) noexcept
     cpdef int note(self, double seconds) except? -1

@@ -30,17 +30,22 @@ class Pace:
     def __init__(self, count_events: Callable[[], int] | None = None) -> None:
         self.seconds = 0.0
         self._count_events = count_events
-        self._events = 0  # seen before the last write
+        self._events = 0  # when the last write began
 
     def lets_wait(self) -> cython.bint:
-        """Called once for each write. Whether the loop may wait for it: while writes are quick, and where at most one link
-        was ready since the last call and the last write took no longer than PATIENCE."""
+        """Whether the loop may wait for the next write: while writes are quick, and where at most one link was ready since
+        the last one began and that took no longer than PATIENCE."""
         alone: cython.bint = False
         if self._count_events is not None:
-            before: cython.longlong = self._events
-            self._events = self._count_events()
-            alone = self._events - before <= 1 and self.seconds <= _PATIENCE
+            events: cython.longlong = self._count_events()
+            alone = events - self._events <= 1 and self.seconds <= _PATIENCE
         return alone or self.is_quick()
+
+    def begin(self) -> cython.int:
+        """A write begins; what is ready from here on counts for the next one."""
+        if self._count_events is not None:
+            self._events = self._count_events()
+        return 0
 
     def is_quick(self) -> cython.bint:
         """Whether the loop may wait for the next write."""
