@@ -10,7 +10,7 @@ import pytest
 from support.jetstream_in_process import served
 from support.recording_files import VARIANTS, Disk, RecordingFiles, Replay
 
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, StorageError
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.consumer import Consumer
@@ -41,6 +41,16 @@ def test_streams_and_consumers_are_found_again(tmp_path: Path) -> None:
     assert found.load_consumers() == [consumer("a")]
     store.remove(found)
     assert store.streams() == []
+    store.close()
+
+
+def test_a_file_in_the_place_of_a_stream_is_refused_as_another_stream_would_be(tmp_path: Path) -> None:
+    store = Store(OsFiles(), str(tmp_path))
+    store.remove(store.create(record("other")))
+    (streams,) = tmp_path.rglob("streams")
+    (streams / file_stem("S")).write_bytes(b"not ours")
+    with pytest.raises(StorageError, match="of this name in the store already"):
+        store.create(record("S"))
     store.close()
 
 

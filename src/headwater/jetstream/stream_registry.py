@@ -496,9 +496,11 @@ def _check_own(stream: Stream) -> None:
 
 
 def _sync(stream: Stream) -> None:
-    """An error is that of closing the log as well, which reports it."""
-    with suppress(StorageError):
+    """A log whose sync failed is closed without another try and without an error, so this one is reported here."""
+    try:
         stream.log.sync()
+    except StorageError as error:
+        _not_closed(stream, error)
 
 
 def _close_all(streams: list[tuple[Stream, bool]]) -> None:
@@ -508,7 +510,11 @@ def _close_all(streams: list[tuple[Stream, bool]]) -> None:
         try:
             stream.log.close(stream.document())
         except StorageError as error:
-            logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)
+            _not_closed(stream, error)
+
+
+def _not_closed(stream: Stream, error: StorageError) -> None:
+    logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)
 
 
 def _remove_journal(stream: Stream, saved: bool) -> None:

@@ -338,11 +338,11 @@ class Store:
         not synced: where a power loss undoes it, the next start gives it again."""
         stem = file_stem(record.config.name)
         path = f"{self._streams}/{stem}"
-        if _is_directory(self.files, path):
+        if _exists(self.files, path):
             raise StorageError("there is a directory of this name in the store already", value=path)
         ending = BEGUN if fill is None else FILLED + NEW  # not to be removed by another creation
         new = StreamDirectory(self.files, path + ending)
-        if _is_directory(self.files, new.path):  # the remains of a creation that failed
+        if _exists(self.files, new.path):  # the remains of a creation that failed
             remove_tree(self.files, new.path)
         self.files.make(new.log_path)  # made durable by the syncs below
         new.identity = self.files.entropy(len(meta.NO_IDENTITY))
@@ -386,11 +386,13 @@ class Store:
         remove_tree(self.files, doomed)  # where a power loss undoes this, the next start does it again
 
 
-def _is_directory(files: Files, path: str) -> bool:
+def _exists(files: Files, path: str) -> bool:
     try:
         files.listdir(path)
     except FileNotFoundError:
         return False
+    except NotADirectoryError:  # a file, which is not of a stream
+        return True
     return True
 
 
