@@ -9,7 +9,6 @@ from headwater.wire.message_view cimport MessageView
 cdef bytes _RUNS
 cdef bytes _RUN_MEMBER
 
-cdef Py_ssize_t LONGEST_NUMBER
 cdef unsigned char _DOT
 cdef unsigned char _BLANK
 cdef unsigned char _CR
@@ -17,8 +16,6 @@ cdef unsigned char _LF
 
 cdef int _compose_ack(OutputBuffer buffer, MessageView message, Item item, bytes head, Py_ssize_t run) except? -1
 cdef bint _count_on(MessageView message) except -1
-cdef Py_ssize_t _digits(unsigned long long number) noexcept
-cdef Py_ssize_t _put_number(bytearray data, Py_ssize_t at, long long number) except? -1
 cpdef bytes with_size(bytes header_block, Py_ssize_t size)
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1
 

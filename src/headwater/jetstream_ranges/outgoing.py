@@ -11,7 +11,6 @@ Decided elsewhere: what to send, to which client and when (jetstream/stream.py, 
 import cython
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Match
     from cython.cimports.headwater.jetstream_state.items import Item
@@ -19,7 +18,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.ack_runs import is_next
     from cython.cimports.headwater.wire.memory import OutputBuffer
     from cython.cimports.headwater.wire.message_view import MessageView
-    from cython.cimports.headwater.wire.publish import append_number, digits_of
+    from cython.cimports.headwater.wire.publish import LONGEST_NUMBER, append_number, digits_of, put_number
 else:
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Match
@@ -28,13 +27,12 @@ else:
     from headwater.wire.ack_runs import is_next
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.message_view import MessageView
-    from headwater.wire.publish import append_number, digits_of
+    from headwater.wire.publish import LONGEST_NUMBER, append_number, digits_of, put_number
 
 from headwater.wire.ack_runs import RUN_MEMBER, RUNS
 
 _RUNS: bytes = RUNS
 _RUN_MEMBER: bytes = RUN_MEMBER
-LONGEST_NUMBER: int = 20  # bytes in decimal, a sign included
 _DOT: cython.uchar = 46
 _BLANK: cython.uchar = 32
 _CR: cython.uchar = 13
@@ -135,35 +133,6 @@ def with_size(header_block: bytes, size: cython.Py_ssize_t) -> bytes:
     return b"%bNats-Msg-Size: %d\r\n\r\n" % (header_block.removesuffix(b"\r\n") or b"NATS/1.0\r\n", size)
 
 
-def _put_number(data: bytearray, at: cython.Py_ssize_t, number: cython.longlong) -> cython.Py_ssize_t:
-    """Write a number in decimal at `data[at]`, where there is room for `LONGEST_NUMBER` bytes; returns where it ends."""
-    if cython.compiled and number >= 0:
-        target: cython.p_char = PyByteArray_AS_STRING(data)
-        rest: cython.ulonglong = number
-        following: cython.ulonglong
-        end: cython.Py_ssize_t = at + _digits(rest)
-        at = end
-        while rest >= 10:
-            following = rest // 10
-            at -= 1
-            target[at] = cython.cast(cython.char, 48 + rest - 10 * following)
-            rest = following
-        target[at - 1] = cython.cast(cython.char, 48 + rest)
-        return end
-    text: bytes = b"%d" % number  # interpreted; and a timestamp of a clock before 1970
-    data[at : at + len(text)] = text
-    return at + len(text)
-
-
-def _digits(number: cython.ulonglong) -> cython.Py_ssize_t:
-    """As `digits_of`, for the long numbers of an ack subject."""
-    digits: cython.Py_ssize_t = 1
-    while number >= 10000:
-        number //= 10000
-        digits += 4
-    return digits + (number >= 10) + (number >= 100) + (number >= 1000)
-
-
 class RecordSender:
     """Delivers records of a stream to the subscribers of `inbox`, as first deliveries.
 
@@ -236,19 +205,19 @@ class RecordSender:
         buffer.size = at
         buffer.reserve(size + 6 * (LONGEST_NUMBER + 2))
         data: bytearray = buffer.data
-        at = _put_number(data, at, record.offset + 1)  # sequence_of, without the call
+        at = put_number(data, at, record.offset + 1)  # sequence_of, without the call
         data[at] = _DOT
-        at = _put_number(data, at + 1, self._given)
+        at = put_number(data, at + 1, self._given)
         data[at] = _DOT
-        at = _put_number(data, at + 1, record.timestamp_ns)
+        at = put_number(data, at + 1, record.timestamp_ns)
         data[at] = _DOT
-        at = _put_number(data, at + 1, self._pending)
+        at = put_number(data, at + 1, self._pending)
         message.reply_end = at
         data[at] = _BLANK
         if block_size != 0:
-            at = _put_number(data, at + 1, block_size)
+            at = put_number(data, at + 1, block_size)
             data[at] = _BLANK
-        at = _put_number(data, at + 1, block_size + len(payload))
+        at = put_number(data, at + 1, block_size + len(payload))
         data[at] = _CR
         data[at + 1] = _LF
         buffer.size = message.headers = at + 2

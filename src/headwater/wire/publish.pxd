@@ -14,5 +14,8 @@ cdef class OpWriter:
     cdef bytes encode_reply(self, str reply)
 
 cdef bytes encode_checked(str text)
-cdef Py_ssize_t digits_of(long long number) noexcept
+cdef Py_ssize_t LONGEST_NUMBER
+
+cdef Py_ssize_t digits_of(unsigned long long number) noexcept
+cdef Py_ssize_t put_number(bytearray data, Py_ssize_t at, long long number) except? -1
 cdef int append_number(OutputBuffer output, long long number) except? -1

@@ -16,6 +16,7 @@ and so is the whole control line while neither subject nor size changes.
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.wire.memory import OutputBuffer
 else:
     from headwater.wire.memory import OutputBuffer
@@ -25,6 +26,7 @@ from headwater.model.subject import validate_subject
 from headwater.wire.handshake import ConnectOptions, encode_connect
 
 KNOWN_SUBJECTS: int = 1024  # size of the cache of encoded subjects, which is cleared when full
+LONGEST_NUMBER: int = 20  # bytes in decimal, a sign included
 
 
 class OpWriter:
@@ -126,31 +128,38 @@ def encode_checked(text: str) -> bytes:
         raise SubjectError(f"the subject {text!r} has no UTF-8 form: {error.reason}", value=text) from error
 
 
-def digits_of(number: cython.longlong) -> cython.Py_ssize_t:
+def digits_of(number: cython.ulonglong) -> cython.Py_ssize_t:
     """The number of decimal digits of a non-negative number."""
     digits: cython.Py_ssize_t = 1
-    number //= 10
-    while number != 0:
-        number //= 10
-        digits += 1
-    return digits
+    while number >= 10000:
+        number //= 10000
+        digits += 4
+    return digits + (number >= 10) + (number >= 100) + (number >= 1000)
+
+
+def put_number(data: bytearray, at: cython.Py_ssize_t, number: cython.longlong) -> cython.Py_ssize_t:
+    """Write a number in decimal at `data[at]`, where there is room for `LONGEST_NUMBER` bytes; returns where it ends. When
+    compiled, without making a bytes object."""
+    if cython.compiled and number >= 0:
+        target: cython.p_char = PyByteArray_AS_STRING(data)
+        rest: cython.ulonglong = number
+        following: cython.ulonglong
+        end: cython.Py_ssize_t = at + digits_of(rest)
+        at = end
+        while rest >= 10:
+            following = rest // 10
+            at -= 1
+            target[at] = cython.cast(cython.char, 48 + rest - 10 * following)
+            rest = following
+        target[at - 1] = cython.cast(cython.char, 48 + rest)
+        return end
+    text: bytes = b"%d" % number  # interpreted; and a timestamp of a clock before 1970
+    data[at : at + len(text)] = text
+    return at + len(text)
 
 
 def append_number(output: OutputBuffer, number: cython.longlong) -> cython.int:
-    """Append a number in decimal; when compiled, without making a bytes object."""
-    if not cython.compiled or number < 0:  # negative numbers are rare: timestamps of a clock before 1970
-        output.append(b"%d" % number)
-        return 0
-    digits: cython.Py_ssize_t = digits_of(number)
-    output.reserve(digits)
-    data: bytearray = output.data
-    at: cython.Py_ssize_t = output.size + digits
-    rest: cython.longlong
-    output.size = at
-    while digits > 0:
-        at -= 1
-        digits -= 1
-        rest = number // 10
-        data[at] = cython.cast(cython.uchar, 48 + number - 10 * rest)
-        number = rest
+    """Append a number in decimal."""
+    output.reserve(LONGEST_NUMBER)
+    output.size = put_number(output.data, output.size, number)
     return 0
