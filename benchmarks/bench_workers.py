@@ -34,6 +34,7 @@ ACROSS = Flow("4 pairs, across", (1, 1, 2, 2), (2, 2, 1, 1), pairs=True)
 ACROSS_IN_TURN = Flow("1 to 1 across, 100 subjects in turn", (1,), (2,), subjects=100)
 FLOWS = [
     Flow("1 to 8, four at each worker", (1,), (1, 1, 1, 1, 2, 2, 2, 2)),
+    Flow("1 to 32, sixteen at each worker", (1,), (1,) * 16 + (2,) * 16),
     Flow("4 pairs, both at one worker", (1, 1, 2, 2), (1, 1, 2, 2), pairs=True),
     ACROSS,
     ACROSS_IN_TURN,

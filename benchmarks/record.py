@@ -3,8 +3,9 @@
 A section begins with a heading that names its command and contains one fenced block, which belongs to the command: it is
 replaced as a whole and must not be edited. The text around it explains the figures and is kept. A block states the commit,
 whether the tree had changes, the date and the load before the run, so that two runs are never mistaken for one measurement.
-A benchmark that fails leaves its section unchanged, and sets the exit code. Afterwards the parts of the documents that are
-computed from the blocks are generated again.
+A benchmark that fails leaves its section unchanged, and sets the exit code. Without names all are run but the campaigns:
+those look for faults, take hours, and are recorded by name. Afterwards the parts of the documents that are computed from the
+blocks are generated again.
 """
 
 import datetime
@@ -19,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 NOTICE = "<!-- Written by `./hw bench --record {name}`. -->"
 BLOCK = r"<!-- Written by `\./hw bench --record {name}`\. -->\n```text\n.*?\n```\n"
-# Seconds for one benchmark; the campaigns, fuzz and simulator, take one to two hours on two idle cores.
+CAMPAIGNS = ("crash", "fuzz", "simulator", "soak")
+# Seconds for one benchmark; of the campaigns, fuzz and simulator take one to two hours on two idle cores.
 LONGEST = 4 * 3600.0
 
 OPTIONS = {
@@ -79,7 +81,7 @@ def record(name: str) -> bool:
 
 def main(names: Sequence[str]) -> int:
     known = sections(RESULTS.read_text())
-    chosen = names or known
+    chosen = names or [name for name in known if name not in CAMPAIGNS]
     if unknown := sorted(set(chosen) - set(known)):
         print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2

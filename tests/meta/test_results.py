@@ -52,6 +52,13 @@ def test_a_benchmark_that_fails_leaves_its_block(
     assert record.RESULTS.read_text() == before
 
 
+def test_without_names_all_are_recorded_but_the_campaigns(record: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[str] = []
+    monkeypatch.setattr(record, "record", lambda name: recorded.append(name))
+    assert record.main([]) == 1  # each of them returned nothing
+    assert sorted([*recorded, *record.CAMPAIGNS]) == BENCHMARKS
+
+
 def test_an_unknown_benchmark_is_refused_before_anything_runs(
     record: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
