@@ -7,5 +7,6 @@ cdef class CloudEvent:
     cdef readonly bytes _payload
     cdef readonly bint _verified
 
+cpdef bint is_json_type(object content_type) except? -1
 @cython.locals(made=CloudEvent)
 cpdef object make_event(object kind_of, dict attributes, object kind, bytes payload, bint verified)

@@ -50,6 +50,13 @@ class DataKind(Enum):
     JSON = "json"
 
 
+# Names of this module: to ask an Enum for a member costs as much as to make an event's str.
+_ABSENT: Final = DataKind.ABSENT
+_BINARY: Final = DataKind.BINARY
+_TEXT: Final = DataKind.TEXT
+_JSON: Final = DataKind.JSON
+
+
 def media_type(content_type: str) -> str:
     """`type/subtype` in lower case, parameters dropped."""
     return content_type.partition(";")[0].strip(" \t").lower()
@@ -85,13 +92,13 @@ def text_of(payload: bytes, content_type: str) -> bytes | None:
 def kind_of_body(body: bytes, content_type: str | None) -> tuple[DataKind, bytes]:
     """The kind and payload of a body in binary mode; its content type decides whether it is JSON, text or bytes."""
     if not body:
-        return DataKind.ABSENT, body
+        return _ABSENT, body
     if content_type is not None:
         if is_json_type(content_type):
-            return DataKind.JSON, body
+            return _JSON, body
         if is_text_type(content_type) and (text := text_of(body, content_type)) is not None:
-            return DataKind.TEXT, text
-    return DataKind.BINARY, body
+            return _TEXT, text
+    return _BINARY, body
 
 
 def is_json_type(content_type: str) -> bool:
@@ -256,17 +263,17 @@ class CloudEvent:
         from absent). Raises CloudEventError when the payload is not JSON although its content type says so.
         """
         kind = self._kind
-        if kind is DataKind.ABSENT:
+        if kind is _ABSENT:
             return None
-        if kind is DataKind.BINARY:
+        if kind is _BINARY:
             return self._payload
-        return self._payload.decode() if kind is DataKind.TEXT else decode_json(self._payload)
+        return self._payload.decode() if kind is _TEXT else decode_json(self._payload)
 
     def body(self) -> bytes:
         """The payload of a message in binary mode, with text encoded in the charset of its content type. Raises
         CloudEventError for text that this charset cannot hold.
         """
-        charset = charset_of(self.datacontenttype or "") if self._kind is DataKind.TEXT else ""
+        charset = charset_of(self.datacontenttype or "") if self._kind is _TEXT else ""
         if charset in ("", "utf-8", "utf8"):
             return self._payload
         try:
@@ -286,9 +293,9 @@ class CloudEvent:
         if self._payload == other._payload:
             return True
         try:
-            if self._kind is other._kind is DataKind.JSON:
+            if self._kind is other._kind is _JSON:
                 return bool(self.data == other.data)
-            return {self._kind, other._kind} == {DataKind.TEXT, DataKind.BINARY} and self.body() == other.body()
+            return {self._kind, other._kind} == {_TEXT, _BINARY} and self.body() == other.body()
         except CloudEventError:
             return False
 
@@ -296,7 +303,7 @@ class CloudEvent:
         """Whether the attributes differ in more than an implied content type: without one, JSON data is JSON in the
         event format, while a binary message must name it.
         """
-        if not (self._kind is other._kind is DataKind.JSON):
+        if not (self._kind is other._kind is _JSON):
             return False
         implied = {"datacontenttype": JSON_CONTENT_TYPE}
         return implied | self._attributes == implied | other._attributes
@@ -306,7 +313,7 @@ class CloudEvent:
 
     def __repr__(self) -> str:
         shown = [f"{name}={rules.cut(value)}" for name, value in self._attributes.items()]
-        if self._kind is not DataKind.ABSENT:
+        if self._kind is not _ABSENT:
             shown.append(f"data=<{len(self._payload)} bytes of {self._kind.value}>")
         return f"CloudEvent({', '.join(shown)})"
 
@@ -348,18 +355,18 @@ def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeVal
 def _encoded(data: Any, content_type: str | None) -> tuple[DataKind, bytes]:
     """The kind and payload of the data that a program passes. Raises CloudEventError."""
     if data is None:
-        return DataKind.ABSENT, b""
+        return _ABSENT, b""
     if isinstance(data, (bytes, bytearray, memoryview)):
-        return DataKind.BINARY, bytes(data)
+        return _BINARY, bytes(data)
     json = content_type is None or is_json_type(content_type)
     if isinstance(data, str) and not json:
         try:
-            return DataKind.TEXT, data.encode()
+            return _TEXT, data.encode()
         except UnicodeEncodeError:
             refuse(rules.SURROGATE, "data", data)
     if not json:
         refuse(NOT_A_STRING, "data", data, why=f"with content type {content_type!r} data is bytes or str")
-    return DataKind.JSON, encode_json(data)
+    return _JSON, encode_json(data)
 
 
 def encode_json(value: Any) -> bytes:
@@ -400,6 +407,7 @@ def _plain_value(value: Any) -> Any:
 
 
 _encode_value = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain_value).encode
+_decode_value = msgspec.json.Decoder().decode
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
@@ -418,7 +426,7 @@ def _has_no_number(value: Any) -> bool:
 def decode_json(text: bytes) -> Any:
     """Decode a JSON text, ignoring a byte order mark. Raises CloudEventError."""
     try:
-        return msgspec.json.decode(text.removeprefix(BYTE_ORDER_MARK))
+        return _decode_value(text.removeprefix(BYTE_ORDER_MARK))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CloudEventError(
             f"attribute 'data': the payload is no JSON: {error}", attribute="data", value=rules.cut(text), rule=NOT_JSON

@@ -19,10 +19,10 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_DATA, PyUnicode_KIND
     from cython.cimports.headwater.cloudevents.event import CloudEvent, make_event
-    from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+    from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, ascii_text, core_index, set_core
 else:
     from headwater.cloudevents.event import CloudEvent, make_event
-    from headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+    from headwater.cloudevents.plain_text import REQUIRED, ascii_text, core_index, set_core
 
 COMPILED: bool = cython.compiled  # interpreted, the general path is faster
 
@@ -56,7 +56,7 @@ def read_plain(block: bytes, payload: bytes) -> CloudEvent | None:
             if stop == at or text[stop] != 0x3A:
                 return None
             index = core_index(text, at, stop)
-            name = "" if index >= 0 else block[at:stop].decode("ascii")
+            name = "" if index >= 0 else ascii_text(text, at, stop)
             start = stop + 1
             if text[start] == 0x20:
                 start += 1
@@ -64,13 +64,13 @@ def read_plain(block: bytes, payload: bytes) -> CloudEvent | None:
             if stop <= start or text[start] == 0x20 or text[stop - 1] == 0x20:
                 return None
             if index >= 0:
-                if seen & (1 << index) or not set_core(attributes, block, index, start, stop):
+                if seen & (1 << index) or not set_core(attributes, text, index, start, stop):
                     return None
                 seen |= 1 << index
             elif name in attributes or name == "data":
                 return None
             else:
-                attributes[name] = block[start:stop].decode("ascii")
+                attributes[name] = ascii_text(text, start, stop)
         else:
             start = _name_of_another(text, at, end)
             if start == at or text[start] != 0x3A or _concerns_events(block[at:start]):

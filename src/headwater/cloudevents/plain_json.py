@@ -3,8 +3,9 @@ encoded.
 
 Attributes are strings of printable ASCII without escapes, integers of up to nine digits, true or false, none of them
 repeated; white space may appear wherever JSON allows it. For anything else, including `data_base64`, `read_plain`
-returns None, and `json_format` reads the text or raises the error. The end of `data` is found by counting brackets,
-which is correct if the value is JSON; msgspec then checks that it is.
+returns None, and `json_format` reads the text or raises the error. `data` is judged in the same pass if it is ASCII
+without `\\u`; otherwise its end is found by counting brackets, which is correct if the value is JSON, and msgspec then
+checks that it is.
 """
 
 from typing import Any
@@ -12,22 +13,32 @@ from typing import Any
 import cython
 import msgspec
 
-from headwater.cloudevents.event import DataKind, is_json_type
+from headwater.cloudevents.event import DataKind
 
 if cython.compiled:
-    from cython.cimports.headwater.cloudevents.event import CloudEvent, make_event
-    from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+    from cython.cimports.headwater.cloudevents.event import CloudEvent, is_json_type, make_event
+    from cython.cimports.headwater.cloudevents.json_span import (
+        NAME,
+        VISIBLE,
+        blanks_end,
+        checked_end,
+        run_end,
+        trusted_end,
+    )
+    from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, ascii_text, core_index, set_core
 else:
-    from headwater.cloudevents.event import CloudEvent, make_event
-    from headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+    from headwater.cloudevents.event import CloudEvent, is_json_type, make_event
+    from headwater.cloudevents.json_span import NAME, VISIBLE, blanks_end, checked_end, run_end, trusted_end
+    from headwater.cloudevents.plain_text import REQUIRED, ascii_text, core_index, set_core
 
 COMPILED: bool = cython.compiled  # interpreted, the general path is faster
 Attributes = dict[str, Any]
-Characters = bytes  # compiled, a pointer: bytes end with a NUL, so one read past the end stays in bounds
+Characters = bytes  # compiled, a pointer
 
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _ABSENT = DataKind.ABSENT
 _JSON = DataKind.JSON
+_CONTENT_TYPE = 128  # the bit of datacontenttype in `seen`
 
 
 def read_plain(source: bytes) -> CloudEvent | None:
@@ -38,105 +49,111 @@ def read_plain(source: bytes) -> CloudEvent | None:
     stop: cython.Py_ssize_t
     after: cython.Py_ssize_t
     seen: cython.int = 0
-    text = source
-    at = _blanks_end(text, 0, end)
-    if at == end or text[at] != 0x7B:
+    judged: cython.bint = True
+    text = source if cython.compiled else source + b"\0"  # the NUL ends every run of bytes of one kind
+    at = blanks_end(text, 0)
+    if text[at] != 0x7B:
         return None
     attributes: dict[str, Any] = {}
     data: bytes | None = None
     while True:
-        at = _blanks_end(text, at + 1, end)
-        if at >= end or text[at] != 0x22:
+        start = blanks_end(text, at + 1) + 1
+        stop = _name_end(text, start)
+        if stop < 0:
             return None
-        start = at + 1
-        stop = _name_end(text, start, end)
-        if stop >= end or text[stop] != 0x22 or stop == start:
+        at = blanks_end(text, stop + 1)
+        if text[at] != 0x3A:
             return None
-        after = _blanks_end(text, stop + 1, end)
-        if after >= end or text[after] != 0x3A:
-            return None
-        at = _blanks_end(text, after + 1, end)
-        if at >= end:
-            return None
-        if stop - start == 4 and text[start] == 0x64 and source[start:stop] == b"data":
-            if data is not None:
+        at = blanks_end(text, at + 1)
+        if _is_data(text, start, stop):
+            after = checked_end(text, at)
+            judged = after >= 0
+            if not judged:
+                after = trusted_end(text, at, end)
+            if after < 0 or data is not None:
                 return None
-            stop = _value_end(text, at, end)
-            if stop < 0:
-                return None
-            data = source[at:stop]
+            data = source[at:after]
         elif text[at] == 0x22:
-            after = _string_end(text, at + 1, end)
-            if after >= end or text[after] != 0x22:
+            after = run_end(text, at + 1, VISIBLE)
+            if text[after] != 0x22 or after == at + 1:
                 return None
-            seen = _set_text(attributes, source, start, stop, at + 1, after, seen)
-            stop = after + 1
+            seen = _set_text(attributes, text, start, stop, at + 1, after, seen)
+            after += 1
         else:
-            after = _word_end(text, at, end)
-            seen = _set_word(attributes, source, start, stop, source[at:after], seen)
-            stop = after
+            after = _word_end(text, at)
+            seen = _set_word(attributes, text, start, stop, source[at:after], seen)
         if seen < 0:
             return None
-        at = _blanks_end(text, stop, end)
-        if at >= end or text[at] != 0x2C:
+        at = blanks_end(text, after)
+        if text[at] != 0x2C:
             break
-    if at >= end or text[at] != 0x7D or _blanks_end(text, at + 1, end) != end or seen & REQUIRED != REQUIRED:
+    if text[at] != 0x7D or blanks_end(text, at + 1) != end or seen & REQUIRED != REQUIRED:
         return None
     if data is None:
         return make_event(CloudEvent, attributes, _ABSENT, b"", True)
-    return make_event(CloudEvent, attributes, _JSON, data, True) if _is_json(attributes, data) else None
+    if seen & _CONTENT_TYPE and not is_json_type(attributes["datacontenttype"]):
+        return None
+    return make_event(CloudEvent, attributes, _JSON, data, True) if judged or _is_json(data) else None
+
+
+def _name_end(text: Characters, start: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset of the quote behind the name that begins at `start`; -1 for what is no attribute's name between quotes."""
+    if text[start - 1] != 0x22:
+        return -1
+    stop: cython.Py_ssize_t = run_end(text, start, NAME)
+    return stop if stop > start and text[stop] == 0x22 else -1
+
+
+def _is_data(text: Characters, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
+    """Whether `text[start:stop]` is `data`."""
+    if stop - start != 4 or text[start] != 0x64:
+        return False
+    return text[start + 1] == 0x61 and text[start + 2] == 0x74 and text[start + 3] == 0x61
 
 
 def _set_text(
     attributes: Attributes,
-    source: bytes,
+    text: Characters,
     name: cython.Py_ssize_t,
     name_end: cython.Py_ssize_t,
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     seen: cython.int,
 ) -> cython.int:
-    """Set an attribute to `source[start:end]`. Returns the updated `seen` bits of core attributes, or -1 when it cannot
-    be set.
+    """Set an attribute to `text[start:end]`. Returns the updated `seen` bits of core attributes, or -1 when it cannot be
+    set.
     """
-    text = source
     index: cython.int = core_index(text, name, name_end)
-    if start == end:
-        return -1
     if index >= 0:
-        if seen & (1 << index) or not set_core(attributes, source, index, start, end):
+        if seen & (1 << index) or not set_core(attributes, text, index, start, end):
             return -1
         return seen | 1 << index
-    key = source[name:name_end].decode("ascii")
-    if key in attributes:
-        return -1
-    attributes[key] = source[start:end].decode("ascii")
-    return seen
+    return _set_extension(attributes, ascii_text(text, name, name_end), ascii_text(text, start, end), seen)
 
 
 def _set_word(
     attributes: Attributes,
-    source: bytes,
+    text: Characters,
     name: cython.Py_ssize_t,
     name_end: cython.Py_ssize_t,
     word: bytes,
     seen: cython.int,
 ) -> cython.int:
     """`_set_text` for a number or a boolean, which no core attribute may be."""
-    text = source
-    key = source[name:name_end].decode("ascii")
     value = _literal(word)
-    if value is None or key in attributes or core_index(text, name, name_end) >= 0:
+    if value is None or core_index(text, name, name_end) >= 0:
         return -1
-    attributes[key] = value
-    return seen
+    return _set_extension(attributes, ascii_text(text, name, name_end), value, seen)
 
 
-def _is_json(attributes: Attributes, data: bytes) -> bool:
-    """Whether `data` is JSON, and the content type says so."""
-    content_type = attributes.get("datacontenttype")
-    if content_type is not None and not is_json_type(content_type):
-        return False
+def _set_extension(attributes: Attributes, name: str, value: object, seen: cython.int) -> cython.int:
+    """Returns `seen`, or -1 for a name that had a value before."""
+    before: cython.Py_ssize_t = len(attributes)
+    attributes[name] = value
+    return seen if len(attributes) > before else -1
+
+
+def _is_json(data: bytes) -> bool:
     try:
         _check_json(data)
         if not data.isascii():
@@ -146,32 +163,9 @@ def _is_json(attributes: Attributes, data: bytes) -> bool:
     return True
 
 
-def _blanks_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    while at < end and (text[at] == 0x20 or text[at] == 0x0A or text[at] == 0x0D or text[at] == 0x09):
-        at += 1
-    return at
-
-
-def _name_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39):
-        at += 1
-    return at
-
-
-def _string_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset of the first byte from `at` on that is a quote, a backslash, or not printable ASCII."""
-    while at < end and 0x20 <= text[at] <= 0x7E and text[at] != 0x22 and text[at] != 0x5C:
-        at += 1
-    return at
-
-
-def _word_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset after a number, true, false or null, at most 11 bytes away."""
-    if end > at + 11:
-        end = at + 11
-    while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39 or text[at] == 0x2D):
-        at += 1
-    return at
+def _word_end(text: Characters, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset after an integer, true or false."""
+    return run_end(text, at + 1 if text[at] == 0x2D else at, NAME)
 
 
 def _literal(word: bytes) -> object:
@@ -184,29 +178,3 @@ def _literal(word: bytes) -> object:
     if not digits.isdigit() or len(digits) > 9 or digits.startswith(b"0"):
         return 0 if word == b"0" else None
     return int(word)
-
-
-def _value_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Offset after the value that starts at `at`, assuming that it is JSON; -1 when it does not end."""
-    depth: cython.Py_ssize_t = 0
-    byte: cython.int
-    while at < end:
-        byte = text[at]
-        if byte == 0x22:
-            at += 1
-            while at < end and text[at] != 0x22:
-                at += 2 if text[at] == 0x5C else 1
-            if depth == 0:
-                return at + 1 if at < end else -1
-        elif byte == 0x7B or byte == 0x5B:
-            depth += 1
-        elif byte == 0x7D or byte == 0x5D:
-            if depth == 0:
-                return at
-            depth -= 1
-            if depth == 0:
-                return at + 1
-        elif depth == 0 and (byte == 0x2C or byte <= 0x20):
-            return at
-        at += 1
-    return -1

@@ -10,6 +10,10 @@ from typing import Any, Final
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.cpython.unicode import PyUnicode_1BYTE_DATA, PyUnicode_New
+    from cython.cimports.libc.string import memcmp, memcpy
+
 Attributes = dict[str, Any]  # an alias, because Cython and the .pxd disagree about the subscripted type
 Characters = bytes  # compiled, a pointer: bytes end with a NUL, so one read past the end stays in bounds
 
@@ -96,6 +100,8 @@ _SPELLED = b"id type time source subject dataschema specversion datacontenttype"
 REQUIRED = 1 | 2 | 8 | 64  # id, type, source, specversion
 _TIME_INDEX = 2
 _SPECVERSION_INDEX = 6
+_CONTENT_TYPE_INDEX = 7
+_JSON_TYPE = b"application/json"
 
 
 def core_index(text: Characters, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
@@ -121,26 +127,36 @@ def _index_if(
 ) -> cython.int:
     """`index` if `text` at `start` equals `_SPELLED` at `at`, else -1."""
     spelled = _SPELLED
-    for offset in range(length):
-        if text[start + offset] != spelled[at + offset]:
-            return -1
-    return index
+    if cython.compiled:
+        return index if memcmp(text + start, spelled + at, length) == 0 else -1
+    return index if text[start : start + length] == spelled[at : at + length] else -1
 
 
 def set_core(
-    attributes: Attributes, source: bytes, index: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+    attributes: Attributes, text: Characters, index: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.bint:
-    """Set the core attribute to the visible text `source[start:end]`; False when that is not a common value for it."""
-    text = source
+    """Set the core attribute to the visible text `text[start:end]`; False when that is not a common value for it."""
+    json = _JSON_TYPE
     if index == _SPECVERSION_INDEX:
         if end - start != 3 or text[start] != 0x31 or text[start + 1] != 0x2E or text[start + 2] != 0x30:
             return False
         attributes["specversion"] = "1.0"
-        return True
-    if index == _TIME_INDEX and not is_common_time_at(text, start, end):
+    elif index == _TIME_INDEX and not is_common_time_at(text, start, end):
         return False
-    attributes[_CORE[index]] = source[start:end].decode("ascii")
+    elif cython.compiled and index == _CONTENT_TYPE_INDEX and end - start == 16 and memcmp(text + start, json, 16) == 0:
+        attributes["datacontenttype"] = "application/json"
+    else:
+        attributes[_CORE[index]] = ascii_text(text, start, end)
     return True
+
+
+def ascii_text(text: Characters, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> str:
+    """`text[start:end]` as a str. Needs ASCII there, and start < end."""
+    if cython.compiled:
+        made: str = PyUnicode_New(end - start, 127)
+        memcpy(PyUnicode_1BYTE_DATA(made), text + start, end - start)
+        return made
+    return text[start:end].decode("ascii")
 
 
 def has_common_context(attributes: Attributes) -> bool:
