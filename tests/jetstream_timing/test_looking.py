@@ -53,6 +53,7 @@ def test_each_look_sees_what_a_plain_list_holds(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking, "SUBJECTS", 2)
         patch.setattr(looking, "SCAN_RECORDS", 3)
+        patch.setattr(looking, "PASSED", 3)
 
         def look(work: Callable[[Contents], Awaitable[T]], more: list[bytes]) -> tuple[T, list[bytes]]:
             """The result, and what there was at the end; `more` comes in while it is looked."""
@@ -93,6 +94,7 @@ def test_a_purge_in_turns_is_the_purge_at_once(subjects: list[bytes], pattern: b
     reported: list[tuple[int, bytes]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking, "SCAN_RECORDS", 3)
+        patch.setattr(looking, "PASSED", 3)
         count = asyncio.run(looking.purge(in_turns, wanted, below, keep, reported.extend))
     assert count == at_once.purge(wanted, below=below, keep=keep) == len(reported)
     left = [[record.offset for record in contents.scan(0)] for contents in (at_once, in_turns)]
@@ -192,6 +194,7 @@ def test_a_long_request_takes_many_turns_of_the_loop(
     monkeypatch.setattr(looking, "SUBJECTS", 16)
     for module in (looking, contents_module):
         monkeypatch.setattr(module, "SCAN_RECORDS", 16)
+    monkeypatch.setattr(looking, "PASSED", 16)
     monkeypatch.setattr("headwater.jetstream.stream_api.SCAN_RECORDS", 16)
 
     async def main() -> None:
@@ -227,6 +230,7 @@ def test_direct_gets_take_many_turns_of_the_loop(
 ) -> None:
     monkeypatch.setattr(looking, "SUBJECTS", 16)
     monkeypatch.setattr(looking, "SCAN_RECORDS", 8)
+    monkeypatch.setattr(looking, "PASSED", 8)
     monkeypatch.setattr("headwater.jetstream.direct_get.SCAN_RECORDS", 8)
     monkeypatch.setattr("headwater.jetstream.direct_get.TURN_MESSAGES", 8)
 

@@ -18,6 +18,7 @@ from support.recording_files import RecordingFiles
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log, LogOptions, StoredRecord, begin_at
+from headwater.streams.log_reader import Wanted
 from headwater.streams.writer import StagedBatch
 
 ROOT = Path(__file__).parents[2]
@@ -87,9 +88,10 @@ def test_a_record_comes_back_as_it_was_staged() -> None:
     batches=st.lists(st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=5), max_size=8),
     gone=st.sets(st.integers(0, 20)),
     step=st.tuples(st.integers(1, 4), st.integers(1, 30), st.integers(1, 9)),
+    wanted=st.sampled_from([b"a", lambda subject: subject != b"b", None]),
 )
 def test_matching_records_come_as_if_all_had_been_read_however_few_at_a_time(
-    batches: list[list[bytes]], gone: set[int], step: tuple[int, int, int]
+    batches: list[list[bytes]], gone: set[int], step: tuple[int, int, int], wanted: Wanted | None
 ) -> None:
     log = open_log()
     for subjects in batches:
@@ -101,16 +103,20 @@ def test_matching_records_come_as_if_all_had_been_read_however_few_at_a_time(
         log.publish(batch)
     for offset in gone:
         log.discard(offset)
-    wanted = [record for record in log.read(0, 1000, 1 << 20) if record.subject != b"b"]
+    everything = log.read(0, 1000, 1 << 20)
+    if isinstance(wanted, bytes):
+        expected = [record for record in everything if record.subject == wanted]
+    else:
+        expected = [record for record in everything if wanted is None or wanted(record.subject)]
     found: list[StoredRecord] = []
     offset = turns = 0
     while offset < log.end_offset:
-        records, after = log.read_matching(offset, lambda subject: subject != b"b", *step)
+        records, after = log.read_matching(offset, wanted, *step)
         assert offset < after <= log.end_offset
         assert len(records) <= step[0]
         found, offset, turns = found + records, after, turns + 1
-    assert found == wanted
-    assert turns <= len(wanted) + len(batches) + 1
+    assert found == expected
+    assert turns <= len(expected) + len(batches) + 1
 
 
 def test_what_is_staged_or_only_written_cannot_be_read() -> None:

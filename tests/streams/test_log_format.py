@@ -81,6 +81,26 @@ def test_any_part_of_a_batch_can_be_read(records: list[Record], data: st.DataObj
     assert taken == (size if start + count >= len(records) else -1 - size)
 
 
+@given(st.lists(st.tuples(st.sampled_from([b"", b"a", b"b", b"ab", b"aab"]), st.binary(max_size=9))), st.data())
+def test_a_cursor_finds_the_records_of_a_subject(made: list[tuple[bytes, bytes]], data: st.DataObject) -> None:
+    _, _, body = build([(subject, b"", payload, at) for at, (subject, payload) in enumerate(made)], 5).encode(IDENTITY)
+    wanted = data.draw(st.sampled_from([b"", b"a", b"ab", b"c"]))
+    cursor = f.RecordCursor(body, 0, len(body), 5)
+    found = []
+    while cursor.advance_to(wanted):
+        found.append((cursor.offset, cursor.subject(), cursor.payload()))
+    assert found == [(5 + at, subject, payload) for at, (subject, payload) in enumerate(made) if subject == wanted]
+    assert not cursor.advance_to(wanted)
+
+
+@given(st.integers(1, 35))
+def test_a_cursor_that_looks_for_a_subject_never_leaves_the_body(missing: int) -> None:
+    _, _, body = build([(b"a", b"", b"payload", 1), (b"b", b"", b"payload", 2)]).encode(IDENTITY)
+    cursor = f.RecordCursor(body, 0, len(body) - missing, 0)
+    with pytest.raises(CorruptLog):
+        cursor.advance_to(b"c")
+
+
 @given(RECORDS, st.data())
 def test_a_flipped_bit_in_a_batch_is_always_seen(records: list[Record], data: st.DataObject) -> None:
     _, head, body = build(records, 77).encode(IDENTITY)

@@ -24,7 +24,9 @@ def test_it_answers_as_a_set_would(ranges: list[tuple[int, int]], one: int, othe
     inside = [offset for offset in range(low, high) if offset in model]
     assert ours.count(low, high) == len(inside)
     assert ours.touches(low, high) == bool(inside)
-    assert (low in ours) == (low in model)
+    assert (low in ours) == ours.has(low) == (low in model)
+    for offset in (high, BLOCK - 1, BLOCK, 2 * BLOCK, low):
+        assert ours.has(offset) == (offset in model)
     assert ours.next_outside(low) == next(offset for offset in range(low, 5 * BLOCK) if offset not in model)
     runs = list(ours.ranges(low, high))
     assert [offset for start, end in runs for offset in range(start, end)] == inside
@@ -32,6 +34,8 @@ def test_it_answers_as_a_set_would(ranges: list[tuple[int, int]], one: int, othe
     part = ours.part(low, high)
     assert list(part.ranges(0, 5 * BLOCK)) == runs
     assert len(part) == len(inside)
+    assert ours.add_one(low) == (low not in model)
+    assert ours.has(low)
 
 
 @given(RANGES, EDGE)

@@ -12,7 +12,7 @@ from headwater.streams.log import StoredRecord
 
 RECORDS = 256  # read from the log at once
 BYTES = 1 << 20
-SKIPPED = 1024  # records that the filter may skip in one turn, plus the rest of a batch
+SKIPPED = 4096  # records that the filter may skip in one turn, plus the rest of a batch
 
 
 class ReadAhead:
@@ -45,7 +45,7 @@ class ReadAhead:
 
     def _read(self) -> bool:
         state, log = self._state, self._stream.log
-        subjects = self.filter.matches if self.filter is not None else None
+        subjects = self.filter.wanted if self.filter is not None else None
         known = self._stream.contents.known_from(state.position, self.filter) if self.filter is not None else None
         if known is not None:  # a subject may have one message in a million: the others need not be read
             state.position = max(state.position, known[0] if known else sequence_of(log.end_offset))

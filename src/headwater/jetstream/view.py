@@ -25,6 +25,7 @@ from headwater.streams.finding import Finding
 from headwater.streams.iggy_records import records
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
+from headwater.streams.log_reader import Wanted
 
 USUAL_RECORD = 1 << 10  # bytes; only used to size reads from the disk
 
@@ -79,10 +80,11 @@ class SubjectedLog:
         return found
 
     def read_matching(
-        self, offset: int, wanted: Callable[[bytes], bool] | None, max_records: int, max_bytes: int, max_passed: int
+        self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
     ) -> tuple[list[StoredRecord], int]:
         """As `Log.read_matching`: all records have one subject."""
-        if wanted is not None and not wanted(self._subject):
+        is_wanted = wanted == self._subject if isinstance(wanted, bytes) else wanted is None or wanted(self._subject)
+        if not is_wanted:
             return [], self._log.end_offset
         found = self.read(offset, max_records, max_bytes)
         return found, found[-1].offset + 1 if found else self._log.end_offset

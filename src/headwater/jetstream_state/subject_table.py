@@ -24,6 +24,7 @@ else:
     from headwater.jetstream_state.items import Item
 
 from headwater.model.subject import is_literal, matches
+from headwater.streams.log_reader import Wanted
 
 STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; what STREAM.INFO calls bytes includes them
 HEADER_OVERHEAD = 4  # added to a message with a header block
@@ -60,6 +61,11 @@ class SubjectFilter:
         heads = [pattern[:-1] for pattern in wild if is_literal(pattern[:-2])]
         self._heads = tuple(heads) if len(heads) == len(self.patterns) else ()
         self._known: dict[bytes, bool] = {}
+
+    @property
+    def wanted(self) -> Wanted:
+        """The same for `Log.read_matching`: a subject if it can be only one."""
+        return self.patterns[0] if self.literals and len(self.patterns) == 1 else self.matches
 
     def matches(self, subject: bytes) -> cython.bint:
         if self._heads:

@@ -66,6 +66,7 @@ cdef class RecordCursor:
     cdef Py_ssize_t _head_size
     cdef long long _low_base
     cpdef bint advance(self) except? -1
+    cpdef bint advance_to(self, bytes subject) except? -1
     cpdef bytes subject(self)
     cpdef bytes header_block(self)
     cpdef bytes payload(self)

@@ -423,6 +423,32 @@ class RecordCursor:
             raise self._broken("a record")
         return True
 
+    def advance_to(self, subject: bytes) -> cython.bint:
+        """As `advance`, past the records with other subjects, of which only the sizes and the subject are looked at."""
+        if cython.compiled:
+            data: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(self.buffer))
+            wanted: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(subject))
+            wanted_size: cython.Py_ssize_t = len(subject)
+            at: cython.Py_ssize_t = self.end
+            start: cython.Py_ssize_t = at + self._head_size
+            size: cython.Py_ssize_t
+            while start <= self.limit:
+                size = data[start - 12] | (data[start - 11] << 8)
+                if size == wanted_size and start + size <= self.limit:
+                    while size > 0 and data[start + size - 1] == wanted[size - 1]:  # subjects differ at their ends
+                        size -= 1
+                    if size == 0:
+                        break
+                    size = wanted_size
+                at = start + size + _number_at(data, start - 8) + _number_at(data, start - 4)
+                start = at + self._head_size
+            self.end = at
+            return self.advance()
+        while self.advance():
+            if self.subject() == subject:
+                return True
+        return False
+
     def subject(self) -> bytes:
         return _slice(self.buffer, self.subject_at, self.header_block_at)
 

@@ -15,22 +15,25 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.streams.live_offsets import LiveOffsets
-    from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
+    from cython.cimports.headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
+    from cython.cimports.headwater.streams.offset_set import OffsetSet
     from cython.cimports.headwater.streams.recent import RecentBatches
 else:
     from headwater.streams.live_offsets import LiveOffsets
-    from headwater.streams.log_format import BatchHeader, StoredRecord
+    from headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
+    from headwater.streams.offset_set import OffsetSet
     from headwater.streams.recent import RecentBatches
 
 from headwater.streams import iggy_records
 from headwater.streams.files import storage_error
-from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, RecordCursor, read_records
+from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, read_records
 from headwater.streams.recovery import Damage
 from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.window import SpoiledBytes
 
-Wanted = Callable[[bytes], bool]  # of a subject
+Wanted = bytes | Callable[[bytes], bool]  # a subject, or whether one is wanted
 
+MOST_PASSED = 4 << 20  # bytes of bodies, some 4 ms where they come from files
 USUAL_RECORD = 1 << 10  # bytes; only the size of reads depends on it: a reader of few records need not fetch a megabyte
 UNFINISHED_BATCHES = 8  # about as many readers can step through old batches before they evict each other's
 OPEN_SEGMENTS = 16  # read handles kept per log; a replay uses one segment after the other
@@ -109,46 +112,53 @@ class LogReader:
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
     ) -> tuple[list[StoredRecord], int]:
         """As `read`, of those records only whose subjects are `wanted` (None: all); and the offset to go on from. It gives
-        up at the end of the batch with which it has passed over `max_passed` offsets."""
+        up at the end of the batch with which it has passed over `max_passed` offsets, or over MOST_PASSED bytes."""
         records: list[StoredRecord] = []
         offset = max(offset, self._live.start)
         if max_records <= 0:
             return records, offset
         last = offset + max_passed
+        most_bytes = MOST_PASSED if max_passed < MAX_OFFSET else MAX_OFFSET
+        subject = wanted if isinstance(wanted, bytes) else None
+        chosen = wanted.__eq__ if isinstance(wanted, bytes) else wanted
         for batch in self.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
             base_offset, end_offset = batch.header.base_offset, batch.header.end_offset
             if batch.header.dialect == DIALECT_IGGY:
-                taken = self._read_iggy(batch, offset, max_records, max_bytes, records, wanted)
-            elif self._live.absent.touches(max(base_offset, offset), end_offset):
-                taken = self._read_present(batch, offset, max_records, max_bytes, records, wanted)
+                taken = self._read_iggy(batch, offset, max_records, max_bytes, records, chosen)
+            elif subject is not None or self._live.absent.touches(max(base_offset, offset), end_offset):
+                taken = self._read_present(batch, offset, max_records, max_bytes, records, subject, chosen)
             else:
                 taken = read_records(
-                    batch.body, base_offset, offset, max_records, max_bytes, records, wanted, batch.header.version
+                    batch.body, base_offset, offset, max_records, max_bytes, records, chosen, batch.header.version
                 )
             max_bytes -= taken
             if records and (taken < 0 or max_bytes <= 0 or len(records) >= max_records):
                 self._remember_unfinished(batch)
                 return records, records[len(records) - 1].offset + 1
-            if end_offset >= last:
+            most_bytes -= batch.header.body_size
+            if end_offset >= last or most_bytes <= 0:
                 return records, end_offset
         return records, self._live.end
 
     def _read_present(
         self,
         batch: StoredBatch,
-        offset: int,
-        max_records: int,
-        max_bytes: int,
+        offset: cython.longlong,
+        max_records: cython.Py_ssize_t,
+        max_bytes: cython.Py_ssize_t,
         into: list[StoredRecord],
-        wanted: Wanted | None,
+        subject: bytes | None,
+        wanted: Callable[[bytes], bool] | None,
     ) -> int:
-        """As `read_records`, past what is deleted."""
-        taken = 0
-        absent, cursor = self._live.absent, batch.cursor()
-        while cursor.advance():
-            if cursor.offset < offset or cursor.offset in absent:
+        """As `read_records`, past what is deleted; only those with this `subject`, unless it is None."""
+        taken: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t
+        absent: OffsetSet = self._live.absent
+        cursor: RecordCursor = batch.cursor()
+        while cursor.advance() if subject is None else cursor.advance_to(subject):
+            if cursor.offset < offset or absent.has(cursor.offset):
                 continue
-            if wanted is not None and not wanted(cursor.subject()):
+            if subject is None and wanted is not None and not wanted(cursor.subject()):
                 continue
             size = cursor.end - cursor.subject_at
             if len(into) >= max_records or (into and taken + size > max_bytes):
@@ -164,7 +174,7 @@ class LogReader:
         max_records: int,
         max_bytes: int,
         into: list[StoredRecord],
-        wanted: Wanted | None,
+        wanted: Callable[[bytes], bool] | None,
     ) -> int:
         """As `_read_present`, of a batch in the other dialect."""
         taken = 0

@@ -13,6 +13,7 @@ import cython
 BLOCK: int = 4096
 _BLOCK: cython.longlong = BLOCK
 FULL = (1 << BLOCK) - 1
+_NONE: bytes = bytes(BLOCK // 8)
 
 
 class OffsetSet:
@@ -21,6 +22,8 @@ class OffsetSet:
     def __init__(self) -> None:
         self._blocks: dict[int, int] = {}
         self._count = 0
+        self._looked_at = -1  # the block that `has` looked at last, and its bits: -1 once a block has changed
+        self._looked = _NONE
 
     def __len__(self) -> int:
         return self._count
@@ -29,9 +32,21 @@ class OffsetSet:
         bits = self._blocks.get(offset // BLOCK)
         return bits is not None and bool(bits >> (offset % BLOCK) & 1)
 
+    def has(self, offset: cython.longlong) -> cython.bint:
+        """As `in`, for many offsets one after another: shifting the bits of a block costs ten times as much for each."""
+        number: cython.longlong = offset // _BLOCK
+        if number != self._looked_at:
+            bits = self._blocks.get(number)
+            self._looked = _NONE if bits is None else bits.to_bytes(BLOCK // 8, "little")
+            self._looked_at = number
+        at: cython.Py_ssize_t = (offset - number * _BLOCK) >> 3
+        byte: cython.int = self._looked[at]
+        return byte >> (offset & 7) & 1 == 1
+
     def add(self, start: int, end: int) -> int:
         """Add `[start, end)`; returns how many of them were new."""
         added = 0
+        self._looked_at = -1
         for number, mask in _masks(start, end):
             bits = self._blocks.get(number, 0)
             merged = bits | mask
@@ -51,6 +66,7 @@ class OffsetSet:
             return False
         blocks[number] = FULL if merged == FULL else merged
         self._count += 1
+        self._looked_at = -1
         return True
 
     def count(self, start: int, end: int) -> int:
@@ -102,6 +118,7 @@ class OffsetSet:
 
     def discard_below(self, offset: int) -> None:
         """Forget all offsets below this one, in whole blocks: what is below `offset` and in its block stays."""
+        self._looked_at = -1
         for number in [number for number in self._blocks if (number + 1) * BLOCK <= offset]:
             self._count -= self._blocks.pop(number).bit_count()
 
