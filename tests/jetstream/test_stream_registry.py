@@ -2,15 +2,11 @@
 
 import asyncio
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from support.registries import registries
 
-from headwater.errors import JetStreamError, StorageError
-from headwater.jetstream.stream import Stream
-from headwater.jetstream.stream_registry import _sync
+from headwater.errors import JetStreamError
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.streams.finding import Finding
 
@@ -152,11 +148,3 @@ def test_a_finding_after_the_start_is_reported(tmp_path: Path) -> None:
         assert found[0].stream == "S"
 
     asyncio.run(main())
-
-
-def test_a_log_that_cannot_be_made_durable_at_a_stop_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    def sync() -> None:
-        raise StorageError("no such device")
-
-    _sync(cast(Stream, SimpleNamespace(log=SimpleNamespace(directory="/store/S", sync=sync))))
-    assert "log_not_closed directory=/store/S reason=no such device" in caplog.text

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
+from headwater.jetstream.ending import end_streams, remove_journal
 from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CLOSERS = 16  # threads that wait for the disk when streams end: it handles many syncs at once
 IN_MEMORY = LogOptions(sync="never", preallocate_bytes=0, cache_bytes=0)
 
 T = TypeVar("T")
@@ -147,24 +147,9 @@ class StreamRegistry:
                 stream.drop_unneeded()  # otherwise messages that a lost consumer still needs would be removed
 
     async def stop(self) -> None:
-        """Write and acknowledge staged messages, and store the consumers' states.
-
-        What waits for the disk does so side by side. Closing the logs waits for nothing, so one thread closes them all:
-        several would only wait for each other, as each of the twenty short calls per stream lets another one go first."""
-        streams = list(self.streams.values())
-        in_thread = asyncio.get_running_loop().run_in_executor
-        closers = ThreadPoolExecutor(CLOSERS, "headwater-jetstream-close")
-        try:
-            await asyncio.gather(*(stream.detach() for stream in streams))
-            saved = await asyncio.gather(*(self._consumers.save_all(stream, closers) for stream in streams))
-            for stream in streams:
-                for consumer in stream.consumers.values():
-                    consumer.close(SERVER_SHUTDOWN)
-            if self.settings.log_options.sync != "always":
-                await asyncio.gather(*(in_thread(closers, _sync, stream) for stream in streams))
-            await in_thread(closers, _close_all, list(zip(streams, saved, strict=True)))
-        finally:
-            closers.shutdown(wait=False)
+        """Write and acknowledge staged messages, and store the consumers' states."""
+        streams, synced = list(self.streams.values()), self.settings.log_options.sync == "always"
+        await end_streams(streams, self._consumers, sync=not synced)
         self.streams.clear()
 
     def release(self) -> None:
@@ -432,7 +417,7 @@ class StreamRegistry:
             await self._in_thread(view.keeper.remove_files)
         else:
             saved = await self._consumers.save_all(view, self._clerk)
-            await self._in_thread(partial(_remove_journal, view, saved))
+            await self._in_thread(partial(remove_journal, view, saved))
         view.consumers.clear()
 
     async def update(self, stream: Stream, config: StreamConfig) -> None:
@@ -493,33 +478,3 @@ def _check_own(stream: Stream) -> None:
     """Refuse to change a stream that another face writes. Raises JetStreamError."""
     if isinstance(stream, ViewStream):
         raise api_error("sealed")
-
-
-def _sync(stream: Stream) -> None:
-    """A log whose sync failed is closed without another try and without an error, so this one is reported here."""
-    try:
-        stream.log.sync()
-    except StorageError as error:
-        _not_closed(stream, error)
-
-
-def _close_all(streams: list[tuple[Stream, bool]]) -> None:
-    """Close the logs, and remove the journals of consumers that are all saved whole."""
-    for stream, saved in streams:
-        _remove_journal(stream, saved)
-        try:
-            stream.log.close(stream.document())
-        except StorageError as error:
-            _not_closed(stream, error)
-
-
-def _not_closed(stream: Stream, error: StorageError) -> None:
-    logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)
-
-
-def _remove_journal(stream: Stream, saved: bool) -> None:
-    try:
-        if saved and stream.keeper is not None:
-            stream.keeper.remove_files()
-    except OSError as error:
-        logger.error("journal_not_removed stream=%s reason=%s", stream.name, error)
