@@ -11,7 +11,7 @@ from support.in_loop import in_loop
 from headwater.errors import JetStreamError
 from headwater.exchange.router import Router
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.jetstream_room.whole import overlap
+from headwater.jetstream_room.captured_subjects import CapturedSubjects
 from headwater.jetstream_workers.claims import Claim, Claims, Gate
 from headwater.jetstream_workers.line import Line, Reply
 
@@ -23,7 +23,9 @@ class Worker:
         self.line = Line(router, number, count)
         self.streams: dict[str, StreamConfig] = {}
         self.gate = Gate(self.line)
-        self.claims = Claims(self.line, "A", lambda: self.streams.values(), lambda storage: 100, lambda storage: 7)
+        self.claims = Claims(
+            self.line, "A", lambda: self.streams.values(), self.overlap, lambda storage: 100, lambda storage: 7
+        )
         self.line.attach("A", self)
         self.line.start()
 
@@ -38,10 +40,16 @@ class Worker:
 
     def on_notice(self, what: str, payload: bytes) -> None: ...
 
+    def overlap(self, name: str, subjects: list[str]) -> bool:
+        captured = CapturedSubjects()
+        for stream in self.streams.values():
+            captured.put(stream.name, stream.subjects)
+        return captured.overlap(name, subjects)
+
     async def create(self, config: StreamConfig, turns: int = 0) -> bool:
         """Whether the stream was made."""
         async with self.claims.claim(config, None) as elsewhere:
-            taken = elsewhere.overlaps or overlap(config, self.streams.values())
+            taken = elsewhere.overlaps or self.overlap(config.name, config.subjects)
             for _ in range(turns):  # as the disk takes its time
                 await asyncio.sleep(0)
             if not taken:

@@ -46,6 +46,7 @@ class AccountShare:
             self._line,
             self._token,
             lambda: (stream.config for stream in service.streams.values()),
+            service.registry.captured.overlap,
             caps.reserved if caps is not None else lambda storage: 0,
             self._weight_here,
         )

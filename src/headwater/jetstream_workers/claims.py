@@ -19,7 +19,8 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.jetstream_room.whole import NOTHING, Elsewhere, overlap
+from headwater.jetstream_room.captured_subjects import CapturedSubjects
+from headwater.jetstream_room.whole import NOTHING, Elsewhere
 from headwater.jetstream_workers.line import Line
 
 FIRST = 1
@@ -73,6 +74,7 @@ class Gate:
 
 class Claims:
     """Those of one account at one worker. `account`: its token on the line; `configs()`: of its streams here;
+    `overlap(name, subjects)`: whether one of those captures one of these, as `CapturedSubjects.overlap`;
     `reserved_here(storage)`: the bytes that the streams of all accounts here reserve; `weight_here(storage)`: the bytes in
     this account's."""
 
@@ -81,12 +83,14 @@ class Claims:
         line: Line,
         account: str,
         configs: Callable[[], Iterable[StreamConfig]],
+        overlap: Callable[[str, list[str]], bool],
         reserved_here: Callable[[str], int],
         weight_here: Callable[[str], int],
     ) -> None:
         self._line = line
         self._account = account
         self._configs = configs
+        self._overlap = overlap
         self._reserved_here = reserved_here
         self._weight_here = weight_here
         self._held: list[Claim] = []
@@ -114,7 +118,7 @@ class Claims:
         """What this worker has, its claims included."""
         configs = list(self._configs())
         found = Elsewhere(
-            overlaps=overlap(claim.config, configs),
+            overlaps=self._overlap(claim.config.name, claim.config.subjects),
             streams=len(configs),
             reserved=_reserved(configs),
             reserved_by_all={storage: self._reserved_here(storage) for storage in STORAGES},
@@ -129,7 +133,11 @@ class Claims:
         for held in self._held:
             if held.config.name != claim.config.name and (held.old is not None or held.config.name not in there):
                 found = found.joined(held.taken())
-        overlaps = overlap(claim.config, (held.config for held in self._held))
+        held_subjects = CapturedSubjects()
+        for number, held in enumerate(self._held):
+            if held.config.name != claim.config.name:
+                held_subjects.put(str(number), held.config.subjects)
+        overlaps = held_subjects.overlap("", claim.config.subjects)
         return found.joined(Elsewhere(overlaps=overlaps))
 
 
