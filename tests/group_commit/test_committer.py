@@ -10,7 +10,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError, WriteFailed
 from headwater.group_commit import committer
-from headwater.group_commit.committer import INLINE_BYTES, Committer
+from headwater.group_commit.committer import INLINE_BYTES, LONE_BYTES, Committer
 from headwater.group_commit.pace import PATIENCE
 from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
@@ -159,6 +159,36 @@ def test_a_large_batch_is_written_in_the_loop_where_it_is_not_synced(
         bench.committer.add(Item(b"", b"", b"s", 1, 8, b""), 8)
         await bench.committer.flush()
         assert log.in_loop == [in_loop] and bench.durable == [[1]]
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+def test_a_batch_of_one_large_item_is_written_in_the_loop_while_such_writes_are_quick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=True)
+        slow = SlowLog(bench.log)
+        monkeypatch.setattr(committer, "perf_counter", lambda: slow.now)
+        bench.committer = Committer(cast("Log", slow), bench.writers, lambda items: None, lambda items, error: None)
+
+        async def write(delay: float, size: int, items: int = 1) -> bool:
+            slow.delay = delay
+            for _ in range(items):
+                sequence = bench.log.stage(b"s", b"", bytes(size // items), 1) + 1
+                bench.committer.add(Item(b"", b"", b"s", sequence, 8, b""), size // items)
+            await bench.committer.flush()
+            return slow.in_loop[-1]
+
+        assert await write(0.0007, INLINE_BYTES + 1)
+        assert not await write(0.0007, 2 * INLINE_BYTES, items=2), "more might be staged meanwhile"
+        assert not await write(0.0007, LONE_BYTES + 1)
+        assert await write(0.015, LONE_BYTES)  # it cannot be known
+        assert not await write(0.0007, INLINE_BYTES + 1)
+        assert await write(0.0007, INLINE_BYTES + 1)
+        assert await write(0.0001, 100), "small ones have a pace of their own"
         if bench.writers is not None:
             bench.writers.shutdown()
 

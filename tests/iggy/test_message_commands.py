@@ -154,15 +154,3 @@ def test_a_large_poll_takes_many_turns_and_finds_what_one_would(
         assert bounded.last_offset == bounded.messages - 1
 
     at_desk(tmp_path, work)
-
-
-def test_a_server_that_never_syncs_reserves_no_room_ahead(tmp_path: Path) -> None:
-    def largest() -> int:
-        return max(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
-
-    async def work(desk: Desk) -> None:
-        await desk.make()
-        await desk.send(bytes(1000))
-        assert 1000 < largest() < 64 << 10
-
-    at_desk(tmp_path, work)

@@ -5,7 +5,7 @@ import errno
 import pytest
 from support.recording_files import RecordingFiles
 
-from headwater.streams.active_segment import ActiveSegment, create_segment
+from headwater.streams.active_segment import MOST_AHEAD, ActiveSegment, create_segment
 from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead, decode_marks
 from headwater.streams.segment import Segment
 
@@ -52,23 +52,39 @@ def test_what_is_written_does_not_move_the_position_and_is_written_over() -> Non
 def test_room_is_reserved_once_for_many_writes_up_to_the_segment_s_size() -> None:
     files, segment = make()
     active = ActiveSegment(files, segment, IDENTITY, 0)
-    active.make_room(100, 3000, MOST)
-    assert len(files.content(segment.path)) == HEAD_PAGE_SIZE + 3100
+    active.make_room(100, 5000, MOST)
+    assert len(files.content(segment.path)) == HEAD_PAGE_SIZE + 5100
     before = files.attempts
     active.position += 100
-    active.make_room(3000, 3000, MOST)
+    active.make_room(5000, 5000, MOST)
     assert files.attempts == before, "there is room for it"
-    active.position += 3000
-    active.make_room(1000, 3000, HEAD_PAGE_SIZE + 5000)
-    assert len(files.content(segment.path)) == HEAD_PAGE_SIZE + 5000
+    active.position += 5000
+    active.make_room(1000, 5000, HEAD_PAGE_SIZE + 7000)
+    assert len(files.content(segment.path)) == HEAD_PAGE_SIZE + 7000
     active.trim()
     assert len(files.content(segment.path)) == active.position
+
+
+def test_as_much_room_is_reserved_as_is_there_and_a_stop_gives_it_back_but_for_a_little() -> None:
+    files, segment = make()
+    active = ActiveSegment(files, segment, IDENTITY, 0)
+    active.position = 10_000
+    active.make_room(5000, 3000, 1 << 30)
+    assert len(files.content(segment.path)) == 25_000
+    active.position = 2 * MOST_AHEAD
+    active.make_room(5000, 3000, 1 << 30)
+    assert len(files.content(segment.path)) == 3 * MOST_AHEAD + 5000
+    active.trim(3000)
+    assert len(files.content(segment.path)) == 2 * MOST_AHEAD + 3000
+    active.make_room(3000, 3000, MOST)
+    active.trim(3000)
+    assert len(files.content(segment.path)) == 2 * MOST_AHEAD + 3000
 
 
 def test_a_batch_larger_than_the_room_ahead_reserves_none() -> None:
     files, segment = make()
     active = ActiveSegment(files, segment, IDENTITY, 0)
-    active.make_room(4000, 3000, MOST)
+    active.make_room(5000, 3000, MOST)
     assert len(files.content(segment.path)) == HEAD_PAGE_SIZE
     active.write([bytes(4000)], 4000)
     active.position += 4000

@@ -3,6 +3,8 @@ from headwater.group_commit.pace cimport Pace
 from headwater.group_commit.write_stats cimport WriteStats
 
 cdef Py_ssize_t _MAX_STAGED_BYTES
+cdef Py_ssize_t _INLINE_BYTES
+cdef Py_ssize_t _LONE_BYTES
 
 @cython.final
 cdef class Group:
@@ -26,13 +28,13 @@ cdef class Committer:
     cdef object _idle
     cdef Group _next
     cdef Group _current
-    cdef Py_ssize_t _inline_bytes
     cdef Pace _pace
+    cdef Pace _lone_pace
     cdef readonly bint full
     cdef readonly object upkeep
     cpdef int add(self, object item, Py_ssize_t size) except? -1
     cdef int _schedule(self) except? -1
-    cdef int _write_here(self, batch, bint small) except? -1
-    cdef int _note_time(self, double seconds, bint small) except? -1
+    cdef int _write_here(self, batch, Pace paced) except? -1
+    cdef int _note_time(self, double seconds, Pace paced) except? -1
     cdef int _finish(self, batch, BaseException error) except? -1
     cpdef int _go_on(self) except? -1

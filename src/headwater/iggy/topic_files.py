@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -177,9 +176,7 @@ class TopicFiles:
 
     def _log_options(self, entry: TopicEntry) -> LogOptions:
         size, sync = entry.segment_bytes or SEGMENT_BYTES, self._options.sync or "always"
-        options = LogOptions(sync=sync, segment_bytes=size, cache_bytes=CACHE_BYTES)
-        # Room reserved ahead makes syncs cheaper; without them it is one more call for every second batch.
-        return replace(options, preallocate_bytes=0) if sync == "never" else options
+        return LogOptions(sync=sync, segment_bytes=size, cache_bytes=CACHE_BYTES)
 
     def partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
         """Partitions over open logs: those of `entry` from `first` on."""

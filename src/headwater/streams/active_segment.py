@@ -19,6 +19,8 @@ from headwater.streams.files import File, Files, keep
 from headwater.streams.head_page import Mark, SegmentHead, encode_head_page, mark_position
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 
+MOST_AHEAD: int = 16 << 20  # bytes of room reserved at once; 64 MiB would save no more
+
 
 class ActiveSegment:
     """`written_position`: the end of what was written, durable or not."""
@@ -50,24 +52,27 @@ class ActiveSegment:
         return 0
 
     def make_room(self, size: cython.longlong, ahead: cython.longlong, most: cython.longlong) -> cython.int:
-        """Reserve room for `size` bytes and `ahead` more, up to a file size of `most`, so that this fdatasync and many
-        later ones need not write a new file size. A failure only loses that speed-up and is not raised."""
+        """Reserve room for `size` bytes and more, up to a file size of `most`, so that this fdatasync and many later ones
+        need not write a new file size, and writes find their blocks chosen: `ahead` bytes, and from then on as many as are
+        there. A failure only loses that speed-up and is not raised."""
         end: cython.longlong = self.position + size
         if end <= self._allocated:
             return 0
-        if ahead and size < ahead:
-            target: cython.longlong = max(end, min(end + ahead, most))
+        step: cython.longlong = max(ahead, min(self.position, MOST_AHEAD))
+        if ahead and size < step:
+            target: cython.longlong = max(end, min(end + step, most))
             with suppress(OSError):
                 self._file.allocate(target)
                 self._allocated = target
         self._allocated = max(self._allocated, end)
         return 0
 
-    def trim(self) -> None:
-        """Free reserved room that was not used. Not synced: zeros at the end of a segment have no meaning."""
-        if self._allocated > self.position:
-            self._file.truncate(self.position)
-            self._allocated = self.position
+    def trim(self, kept: int = 0) -> None:
+        """Free reserved room that was not used, but for `kept` bytes. Not synced: zeros at the end of a segment have no
+        meaning."""
+        if self._allocated > self.position + kept:
+            self._file.truncate(self.position + kept)
+            self._allocated = self.position + kept
 
     def cut(self) -> None:
         """Durably remove the bytes after `position`."""

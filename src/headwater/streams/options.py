@@ -22,7 +22,8 @@ class LogOptions:
     `segment_bytes`: a batch that would make a segment larger than this opens a new one (a single larger batch gets a
     segment to itself). `batch_bytes`: a batch on disk is closed when its body reaches this. `cache_bytes`: newest
     batches kept in memory for readers at the end of the log. `preallocate_bytes`: room reserved ahead in the newest
-    segment (0: none); an fdatasync that need not write a new file size takes two thirds of the time.
+    segment at first, later as much as is in it (0: none); an fdatasync that need not write a new file size takes two
+    thirds of the time.
     """
 
     segment_bytes: int = 64 << 20

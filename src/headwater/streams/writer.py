@@ -275,12 +275,13 @@ class LogWriter:
         else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done.
 
         It waits for messages that are not durable yet, and for nothing else: where a power loss undoes the index or the
-        new state, the other copy has the state from before the close, and the log is read as after a kill. The room
-        reserved ahead stays (giving it back waits for the file system's journal) and serves the next appends."""
+        new state, the other copy has the state from before the close, and the log is read as after a kill. A little
+        of the room reserved ahead stays: giving it back waits for the file system's journal, and the next start reads it."""
         try:
             if self.failure is None and self.has_written:
                 if self._unsynced:
                     self._fdatasync()
+                self._active.trim(self._options.preallocate_bytes)
                 self._active.mark(self._written_end, self._next_offset)
                 state = replace(self._saved.state, start_offset=start_offset, reserved_end=self._next_offset)
                 state = replace(state, active_base=self._active.base_offset, marks_are_synced=True, closed=True)
