@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import ConfigError, HeaderError
-from headwater.model.header_block import decode_header_block, encode_header_block, lookup, parse_status
+from headwater.model.header_block import decode_header_block, encode_header_block, finder, lookup, parse_status
 from headwater.model.header_syntax import Scan, read_pairs
 from headwater.model.headers import Headers
 from headwater.model.status import Status
@@ -260,3 +260,17 @@ def test_lookup_agrees_with_headers_on_blocks_that_we_wrote(pairs: list[tuple[st
 def test_an_unknown_word_for_newlines_is_refused() -> None:
     with pytest.raises(ConfigError, match="newlines is 'error' or 'space', not 'x'"):
         encode_header_block({"a": "1"}, newlines="x")
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"Nats-", b"Nats-A", b"Nats-A-B", b"Nats-B", b":", b" ", b"\r\n", b"\r\n", b"\r", b"x", b"NATS/1.0\r\n"]
+        ),
+        max_size=16,
+    ).map(b"".join)
+)
+def test_a_finder_agrees_with_lookup(block: bytes) -> None:
+    find = finder(block, b"Nats-")
+    for name in (b"Nats-A", b"Nats-A-B", b"Nats-B", b"Nats-A-", b"Nats-"):
+        assert find(name) == lookup(block, name)

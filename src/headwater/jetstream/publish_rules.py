@@ -279,7 +279,7 @@ class PublishRules:
         self, header_block: bytes, subject: bytes, payload: bytes, now: int, so_far: BatchSoFar | None
     ) -> Demands:
         name, allowed = self.config.name, self._allowed
-        if b"Nats-Schedule" in header_block:
+        if header_block.find(b"Nats-Schedule") >= 0:
             allowed = allowed._replace(schedules=self._schedule_rules(now, so_far))
         if so_far is not None:
             so_far.check_headers(header_block)

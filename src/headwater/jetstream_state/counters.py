@@ -55,10 +55,10 @@ class Counted(NamedTuple):
     sum: Sum
 
 
-def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
-    """Check a publish that is an addition: only counters accept one, and its value must be valid. Raises
-    JetStreamError."""
-    text = lookup(block, INCREMENT_HEADER) if INCREMENT_HEADER in block else b""
+def check_increment(read: Callable[[bytes], bytes | None], payload: bytes, *, allowed: bool) -> None:
+    """Check a publish that is an addition: only counters accept one, and its value must be valid. `read(name)`: its
+    headers. Raises JetStreamError."""
+    text = read(INCREMENT_HEADER)
     if not text:
         return
     if not _INCREMENT.fullmatch(text):
@@ -67,8 +67,9 @@ def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
         raise api_error("counter_disabled")
     if payload:
         raise api_error("counter_has_payload")
-    if any(name in block and lookup(block, name) for name in _FORBIDDEN):
-        raise api_error("increment_invalid")
+    for name in _FORBIDDEN:
+        if read(name):
+            raise api_error("increment_invalid")
 
 
 def check_is_addition(block: bytes) -> None:

@@ -21,7 +21,7 @@ import cython
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.counters import INCREMENT_HEADER, check_increment
 from headwater.jetstream_state.schedule_checks import ScheduleRules, check_schedule
-from headwater.model.header_block import lookup
+from headwater.model.header_block import finder, lookup
 from headwater.model.timestamps import SECOND, parse_duration
 
 MAX_HEADER_BLOCK = 65_535  # bytes
@@ -194,39 +194,40 @@ def check_before_id(
     `last_sequence`: the last assigned sequence. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
-    if allowed.in_batch is None and _value(block, b"Nats-Batch-Id"):
+    read = finder(block, b"Nats-")
+    if allowed.in_batch is None and read(b"Nats-Batch-Id"):
         raise api_error("atomic_publish_disabled")
-    check_increment(block, payload, allowed=allowed.counter)
-    expected_stream = _value(block, b"Nats-Expected-Stream")
+    check_increment(read, payload, allowed=allowed.counter)
+    expected_stream = read(b"Nats-Expected-Stream")
     if expected_stream and expected_stream != stream.encode():
         raise api_error("expected_stream")
-    ttl = _value(block, b"Nats-TTL") or b""
+    ttl = read(b"Nats-TTL") or b""
     if ttl and not allowed.ttl and (allowed.in_batch is not None or _ttl(ttl) is not None):
         raise api_error("ttl_disabled")
     if allowed.in_batch is not None:
         if ttl and _ttl(ttl) is None:
             raise api_error("ttl_invalid")
         allowed.in_batch()
-    expected = _value(block, b"Nats-Expected-Last-Subject-Sequence")
-    pattern = _value(block, b"Nats-Expected-Last-Subject-Sequence-Subject")
+    expected = read(b"Nats-Expected-Last-Subject-Sequence")
+    pattern = read(b"Nats-Expected-Last-Subject-Sequence-Subject")
     if expected:
         last = last_of_subject(pattern or subject)
         if _number(expected) != last:
             raise api_error("wrong_last_sequence", sequence=last)
     elif pattern:
         raise api_error("sequence_for_subject_missing")
-    expected = _value(block, b"Nats-Expected-Last-Sequence")
+    expected = read(b"Nats-Expected-Last-Sequence")
     if expected and _number(expected) != last_sequence:
         raise api_error("wrong_last_sequence", sequence=last_sequence)
     adds_rollup = allowed.schedules is not None and check_schedule(block, subject, allowed.schedules)
-    if _value(block, b"Nats-Stream-Source"):
+    if read(b"Nats-Stream-Source"):
         raise api_error("source_header")
     return Demands(
-        _value(block, b"Nats-Msg-Id") or b"",
-        _value(block, b"Nats-Expected-Last-Msg-Id") or None,
-        (_value(block, b"Nats-Rollup") or b"").lower(),
+        read(b"Nats-Msg-Id") or b"",
+        read(b"Nats-Expected-Last-Msg-Id") or None,
+        (read(b"Nats-Rollup") or b"").lower(),
         ttl,
-        _value(block, INCREMENT_HEADER) or b"",
+        read(INCREMENT_HEADER) or b"",
         adds_rollup,
     )
 
@@ -255,11 +256,6 @@ def ttl_of(block: bytes) -> int | None:
 def is_ttl(text: bytes) -> bool:
     """Whether the text is a valid TTL: a duration of a second or more, or `never`."""
     return _ttl(text) is not None
-
-
-def _value(block: bytes, name: bytes) -> bytes | None:
-    """As `lookup`, quicker where the name does not occur."""
-    return lookup(block, name) if name in block else None
 
 
 def _ttl(text: bytes) -> int | None:

@@ -6,6 +6,9 @@ value nor skips tabs), so a header meant for the server must be written as `enco
 name, one space, the value trimmed.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from headwater.errors import ConfigError
 from headwater.model.header_syntax import (
     check_strict,
@@ -83,3 +86,19 @@ def lookup(block: bytes, name: bytes) -> bytes | None:
             break
     end = block.find(b"\r\n", offset)
     return block[offset + 1 : len(block) if end < 0 else end].lstrip(b" ")
+
+
+def finder(block: bytes, beginning: bytes) -> Callable[[bytes], bytes | None]:
+    """`lookup` in this block, for names that begin so. Where each mention of that is a header's, one walk finds all: a
+    search for each of a dozen names took half of what a publish with a TTL costs."""
+    found: dict[bytes, bytes] = {}
+    at: int = block.find(beginning)
+    while at >= 0:
+        if at < 2 or not block.startswith(b"\r\n", at - 2):
+            return partial(lookup, block)
+        end: int = block.find(b"\r\n", at)
+        name, colon, value = block[at : len(block) if end < 0 else end].partition(b":")
+        if colon and name not in found:
+            found[name] = value.lstrip(b" ")
+        at = block.find(beginning, at + len(beginning))
+    return found.get

@@ -1,0 +1,1 @@
+cpdef lookup(bytes block, bytes name)
