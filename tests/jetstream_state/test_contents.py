@@ -218,6 +218,7 @@ def test_roll_ups_replace_what_was_before_them_wherever_they_are_in_a_batch(
                 life.contents.roll_up(item.particulars.rollup, item.subject, item.sequence)
         assert [(record.offset + 1, record.subject) for record in life.contents.scan(0)] == kept
         assert life.contents.subjects.messages == len(kept)
+        assert life.contents.subjects.size_bytes == sum(stored_size(subject, b"", b"x") for _, subject in kept)
 
 
 def test_a_roll_up_of_a_subject_with_one_message_does_not_read_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ class Contents:
         self.config = config
         self.begins = config.first_seq > 0
         self.previous: dict[int, int] = {}  # of the messages that were added last, when they are republished
-        self._replaced: dict[int, int] = {}  # by roll-ups that were added last, see `_replaced_by`
+        self._replaced: dict[int, tuple[int, int]] = {}  # by roll-ups that were added last, see `_replaced_by`
         self.size_of = memory_size if config.storage == "memory" else stored_size
         self.overhead = self.size_of(b"", b"", b"")
         self.subjects = self._new_table(config)
@@ -237,8 +237,11 @@ class Contents:
             for older, size in list(entry.history or ()) if entry is not None else ():
                 if older < sequence:
                     self._remove(subject, older, size)
-        elif (only := self._replaced.get(sequence)) is not None:
-            if only:
+        elif (replaced := self._replaced.get(sequence)) is not None:
+            only, size = replaced
+            if size:
+                self._remove(subject, only, size)
+            elif only:
                 self.remove(only)
         elif self.subjects.total(subject) > 1 or not is_literal(subject):
             self.purge(SubjectFilter([subject]), below=sequence)
@@ -280,14 +283,10 @@ class Contents:
         the consumers."""
         present = [record for record in records if not self.log.is_absent(record.offset)]
         self.log.discard(*[record.offset for record in present])
-        gone = []
-        for record in present:
-            sequence, size = sequence_of(record.offset), self._size(record)
-            if self._recount is not None:
-                self._recount.note_removed(record.subject, record.offset, size)
-            self.subjects.remove(record.subject, sequence, size)
-            gone.append((sequence, record.subject))
-        return gone
+        if self._recount is not None:
+            for record in present:
+                self._recount.note_removed(record.subject, record.offset, self._size(record))
+        return self.subjects.remove_records(present, in_memory=self.config.storage == "memory")
 
     def count_of(self, wanted: SubjectFilter | None) -> int:
         """The number of matching messages."""
@@ -416,22 +415,23 @@ class Contents:
     def _size(self, record: StoredRecord) -> int:
         return self.size_of(record.subject, record.header_block, record.payload)
 
-    def _replaced_by(self, items: list[Item]) -> dict[int, int]:
+    def _replaced_by(self, items: list[Item]) -> dict[int, tuple[int, int]]:
         """By sequence of those of these, which are not added yet, that roll up their subject: the only message of the
-        subject before it, 0 for none. Those with more before them are left out: only the log has their sequences."""
-        found: dict[int, int] = {}
-        newest: dict[bytes, int | None] = {}  # None: more than one may be there
+        subject before it and its size, 0 for none and where only the log has the size. Those with more before them are
+        left out: only the log has their sequences."""
+        found: dict[int, tuple[int, int]] = {}
+        newest: dict[bytes, tuple[int, int] | None] = {}  # None: more than one may be there
         for item in items:
             subject, kind = item.subject, item.particulars.rollup if item.particulars is not None else b""
             if kind == b"all":
                 return found
             if kind == b"sub" and is_literal(subject):  # with wildcards it replaces messages of other subjects, too
                 if subject not in newest:
-                    newest[subject] = self.last_of(subject) if self.subjects.total(subject) <= 1 else None
+                    newest[subject] = (self.last_of(subject), 0) if self.subjects.total(subject) <= 1 else None
                 only = newest[subject]
                 if only is not None:
                     found[item.sequence] = only
-                newest[subject] = item.sequence
+                newest[subject] = (item.sequence, item.size)
             elif subject:
                 newest[subject] = None
         return found

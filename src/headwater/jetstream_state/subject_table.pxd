@@ -26,6 +26,7 @@ cdef class SubjectTable:
     cdef object _find_before
     cdef dict _subjects
 
+    cpdef remove(self, bytes subject, long long sequence, long long size)
     cpdef tuple add_all(self, list[Item] items)
     cpdef tuple replace_all(self, list[Item] items, long long most)
     cpdef Py_ssize_t last(self, bytes pattern) except? -1  # long long: Cython writes a literal that C refuses

@@ -20,8 +20,10 @@ import msgspec
 
 if cython.compiled:
     from cython.cimports.headwater.jetstream_state.items import Item
+    from cython.cimports.headwater.streams.log_format import StoredRecord
 else:
     from headwater.jetstream_state.items import Item
+    from headwater.streams.log_format import StoredRecord
 
 from headwater.model.subject import is_literal, matches
 from headwater.streams.log_reader import Wanted
@@ -208,9 +210,23 @@ class SubjectTable:
         self.size_bytes += size
         return first, count, gone, gone_subjects
 
-    def remove(self, subject: bytes, sequence: int, size: int) -> None:
+    def remove_records(self, records: list[StoredRecord], *, in_memory: cython.bint) -> list[tuple[int, bytes]]:
+        """As `remove` for each of these; returns their sequences and subjects. `in_memory`: how they are counted."""
+        gone: list[tuple[int, bytes]] = []
+        record: StoredRecord
+        size: cython.longlong
+        for record in records:
+            size = len(record.subject) + len(record.header_block) + len(record.payload)
+            size += MEMORY_OVERHEAD if in_memory else STORE_OVERHEAD
+            if record.header_block and not in_memory:
+                size += HEADER_OVERHEAD
+            self.remove(record.subject, record.offset + 1, size)
+            gone.append((record.offset + 1, record.subject))
+        return gone
+
+    def remove(self, subject: bytes, sequence: cython.longlong, size: cython.longlong) -> None:
         """A message was removed."""
-        entry = self._subjects.get(subject)
+        entry: SubjectEntry | None = self._subjects.get(subject)
         if entry is None:
             return
         self.messages -= 1
@@ -223,7 +239,7 @@ class SubjectTable:
             if entry.history[0][0] == sequence:
                 entry.history.popleft()
             else:
-                entry.history = deque(item for item in entry.history if item[0] != sequence)
+                entry.history = deque([item for item in entry.history if item[0] != sequence])
         if entry.last == sequence:
             entry.last = entry.history[len(entry.history) - 1][0] if entry.history else -sequence
 
