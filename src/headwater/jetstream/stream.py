@@ -468,7 +468,8 @@ class Stream:
             return
         if self.log.has_deletions:
             committer.note_deletions()
-        self._expiry.set()
+        if self.contents.is_limited:
+            self._expiry.set()
 
     def on_clock_step(self) -> None:
         """The system clock was stepped: apply the time limits now, and reset the timer."""

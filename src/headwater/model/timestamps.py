@@ -7,6 +7,7 @@ trailing zeros.
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 ZERO = "0001-01-01T00:00:00Z"
 
@@ -32,9 +33,15 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*
 def format_time(ns: int) -> str:
     """`ns` since 1970 as RFC 3339."""
     seconds, fraction = divmod(ns, SECOND)
-    text = (_EPOCH_TEXT + timedelta(seconds=seconds)).isoformat()
+    text = _text_of_second(seconds)
     digits = f"{fraction:09}".rstrip("0")
     return f"{text}.{digits}Z" if digits else f"{text}Z"
+
+
+@lru_cache(64)
+def _text_of_second(seconds: int) -> str:
+    """Without fraction and zone: a stream that republishes writes the time of each message."""
+    return (_EPOCH_TEXT + timedelta(seconds=seconds)).isoformat()
 
 
 def parse_time(text: str) -> int:
