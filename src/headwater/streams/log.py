@@ -455,32 +455,25 @@ class Log:
         self.reader.forget_unfinished()
 
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
-        """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
-        block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
+        """See `LogReader.read`."""
         return self.reader.read(offset, max_records, max_bytes)
 
     def read_matching(
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
     ) -> tuple[list[StoredRecord], int]:
-        """As `read`, of those records only whose subjects are `wanted` (None: all); and the offset to go on from. It gives
-        up at the end of the batch with which it has passed over `max_passed` offsets."""
+        """See `LogReader.read_matching`."""
         return self.reader.read_matching(offset, wanted, max_records, max_bytes, max_passed)
 
     def offset_at(self, time_ns: int) -> int:
-        """The first offset whose record is not older than `time_ns`; `end_offset` when all are older. Found by the time
-        index and a look at some 4 KiB of batches; exact also where the clock stepped back. Raises StorageError."""
+        """See `LogReader.offset_at`."""
         return self.reader.offset_at(time_ns)
 
     def batches(self, offset: int, expected_bytes: int = 1 << 20) -> Iterator[StoredBatch]:
-        """The published batches that end above `offset`, in order, with whatever deleted records are still in them (see
-        `is_absent`). The caller stops when it has enough; reads are sized for `expected_bytes`. What is published meanwhile
-        may or may not be seen. Damage is skipped and reported in `damage`. Raises StorageError when the disk cannot be
-        read."""
+        """See `LogReader.batches`."""
         return self.reader.batches(offset, expected_bytes)
 
     def range_at(self, offset: int) -> RangedBatch | None:
-        """The published large batch that begins with this offset, as a range of its file; None where only `batches` can
-        tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
+        """See `LogReader.range_at`."""
         return self.reader.range_at(offset)
 
     def close(self, document: bytes = b"", *, removing: bool = False) -> None:
