@@ -2,10 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
 
 import pytest
-from support.scripted_server import Peer, conversation, finish
+from support.scripted_server import PATIENCE, Peer, conversation, finish, until
 
+from headwater.client.client import Client
 from headwater.client_connection.requests import is_no_responders, new_inbox
 from headwater.errors import NoResponders, PayloadTooLarge, RequestTimeout, SubjectError
 from headwater.model.message import Message
@@ -151,5 +155,174 @@ def test_any_status_but_503_is_an_answer_and_tells_itself(status: bytes) -> None
             code, _, description = status.decode().partition(" ")
             assert answer.status == (int(code), description)
             assert not answer.headers
+
+    finish(main())
+
+
+async def answer_together(client: Client, peer: Peer, count: int, then: Callable[[], object]) -> None:
+    """Answer `count` requests in one write; `then` is called when the client has all answers and no task has gone on."""
+    client.deliver_directly("then", lambda _: then())
+    inbox = (await peer.receive_line()).split()[-1]
+    replies = [(await receive_request(peer))[0] for _ in range(count)]
+    other = (await peer.receive_line()).split()[-1]
+    answers = b"".join(b"MSG %s %s 1\r\n%d\r\n" % (reply, inbox, n % 10) for n, reply in enumerate(replies))
+    peer.send(answers + b"MSG then %s 0\r\n\r\n" % other)
+
+
+def test_a_task_that_is_cancelled_once_its_answer_is_there_is_cancelled() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            tasks = [asyncio.create_task(client.request("q")) for _ in range(3)]
+            await asyncio.sleep(0)
+            await answer_together(client, peer, 3, lambda: tasks[1].cancel("enough"))
+            assert [one.data for one in await asyncio.gather(tasks[0], tasks[2])] == [b"0", b"2"]
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[1]
+            assert tasks[1].cancelled()
+
+    finish(main())
+
+
+def test_the_time_and_the_cancelling_of_asyncio_end_a_request() -> None:
+    async def main() -> None:
+        async with conversation() as (client, _):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.request("q", timeout=60), 0.01)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await client.request("q", timeout=60)
+            task = asyncio.create_task(client.request("q", timeout=60))
+            await asyncio.sleep(0)
+            task.cancel("enough")
+            with pytest.raises(asyncio.CancelledError, match="enough"):
+                await task
+            assert client._requests.outstanding == 0
+
+    finish(main())
+
+
+def test_a_task_goes_on_in_its_own_context() -> None:
+    who: ContextVar[int] = ContextVar("who")
+
+    async def ask(client: Client, number: int) -> int:
+        who.set(number)
+        await client.request("q")
+        return who.get()
+
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            tasks = [asyncio.create_task(ask(client, number)) for number in range(3)]
+            await asyncio.sleep(0)
+            await answer_together(client, peer, 3, lambda: who.set(9))
+            assert [await task for task in tasks] == [0, 1, 2]
+
+    finish(main())
+
+
+def test_a_task_that_ends_the_loop_leaves_the_others_their_answers() -> None:
+    async def ask(client: Client, number: int) -> int:
+        await client.request("q")
+        if number == 1:
+            raise SystemExit(7)
+        return number
+
+    async def main(tasks: list[asyncio.Task[int]], ended: asyncio.Event) -> tuple[int, int, int]:
+        async with conversation() as (client, peer):
+            tasks += [asyncio.create_task(ask(client, number)) for number in range(4)]
+            await asyncio.sleep(0)
+            await answer_together(client, peer, 4, lambda: None)
+            await ended.wait()
+            return await tasks[0], await tasks[2], await tasks[3]
+
+    loop = asyncio.new_event_loop()
+    try:
+        tasks: list[asyncio.Task[int]] = []
+        ended = asyncio.Event()
+        running = loop.create_task(main(tasks, ended))
+        with pytest.raises(SystemExit):
+            loop.run_forever()
+        assert isinstance(tasks[1].exception(), SystemExit)
+        ended.set()
+        assert loop.run_until_complete(asyncio.wait_for(running, PATIENCE)) == (0, 2, 3)
+    finally:
+        loop.close()
+
+
+def test_tasks_of_python_and_the_debug_mode_wait_for_answers_too() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_debug(True)
+        python_task: Any = asyncio.tasks._PyTask  # type: ignore[attr-defined]
+        loop.set_task_factory(lambda loop, work, **named: python_task(work, loop=loop, **named))
+        async with conversation() as (client, peer):
+            tasks = [asyncio.create_task(client.request("q")) for _ in range(2)]
+            await asyncio.sleep(0)
+            await answer_together(client, peer, 2, lambda: None)
+            assert [(await task).data for task in tasks] == [b"0", b"1"]
+            waiting = asyncio.create_task(client.request("q", timeout=60))
+            await asyncio.sleep(0)
+            assert "PendingRequest" in repr(waiting)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+    finish(main())
+
+
+def test_only_its_own_number_answers_a_request() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            asking = asyncio.create_task(client.request("q"))
+            await peer.receive_line()
+            reply, _ = await receive_request(peer)
+            inbox, number = reply[:-1], reply[-1:]
+            assert number == b"1"
+            for odd in (
+                b"",
+                b"0",
+                b"01",
+                b"-1",
+                b"+1",
+                b"1x",
+                b"x",
+                b"1.1",
+                b".1",
+                b"\xb2",
+                b"2",
+                b"1" * 18,
+                b"1" * 30,
+            ):
+                send(peer, inbox + odd, b"odd")
+            send(peer, inbox + number, b"its own")
+            assert (await asking).data == b"its own"
+
+    finish(main())
+
+
+def test_of_many_tasks_that_go_on_together_the_first_have_written_before_the_last() -> None:
+    async def ask(client: Client) -> None:
+        await client.request("q")
+        await client.request("again")
+
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            tasks = [asyncio.create_task(ask(client)) for _ in range(70)]
+            await asyncio.sleep(0)
+            link: Any = client._connection.link
+            flush, written = link.flush, []
+
+            def count_and_flush() -> None:
+                written.append(bytes(link.output.data[: link.output.size]).count(b"PUB again"))
+                flush()
+
+            def watch() -> None:
+                link.flush = count_and_flush
+
+            await answer_together(client, peer, 70, watch)
+            await until(lambda: sum(written) == 70)
+            assert [many for many in written if many] == [32, 32, 6]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     finish(main())

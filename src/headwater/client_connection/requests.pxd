@@ -2,14 +2,25 @@ from headwater.client_connection.connection_ops cimport ConnectionOps
 from headwater.model.message cimport Message
 
 cdef double SWEEP_SECONDS
+cdef Py_ssize_t WRITE_AFTER
+
+cdef class Requests
 
 cdef class PendingRequest:
+    cdef public Requests requests
     cdef public str subject
     cdef public double deadline
     cdef public double timeout
-    cdef public object answer
     cdef public tuple again
     cdef public bint waits_for_link
+    cdef public bint ended
+    cdef public Message answer
+    cdef public object error
+    cdef public tuple cancelled_with
+    cdef public object wakeup
+    cdef public object context
+    cdef public bint _asyncio_future_blocking
+    cdef int end(self, Message answer, object error) except? -1
 
 cdef class Requests:
     cdef public ConnectionOps connection
@@ -19,9 +30,12 @@ cdef class Requests:
     cdef object subscription
     cdef bint listens
     cdef dict waiting
+    cdef list to_wake
     cdef Py_ssize_t last
     cdef object loop
-    cdef object create_future
     cdef object now
     cdef object timer
     cdef double timer_at
+    cdef int wake_soon(self, PendingRequest pending) except? -1
+
+cdef Py_ssize_t number_in(str subject, Py_ssize_t at) noexcept

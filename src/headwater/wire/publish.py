@@ -46,7 +46,6 @@ class OpWriter:
         output: OutputBuffer = self.output
         header_size: cython.Py_ssize_t = len(header_block)
         size: cython.Py_ssize_t = len(payload)
-        encoded_reply: bytes = b""
         if subject != self.last_subject:
             self.encode_subject(subject)
         if header_size == 0 and len(reply) == 0:
@@ -56,11 +55,12 @@ class OpWriter:
                 return output.append_framed(self.last_line, payload)
             self.last_size = size  # the second message of one size in a row caches its line
             self.last_line = b""
-        if reply:
-            encoded_reply = self.encode_reply(reply)
+        encoded_reply: bytes = self.encode_reply(reply) if reply else b""
         output.append(b"PUB " if header_size == 0 else b"HPUB ")
         output.append(self.last_encoded)
-        output.append(encoded_reply)
+        if reply:
+            output.append(encoded_reply)
+            output.append(b" ")
         if header_size:
             append_number(output, header_size)
             output.append(b" ")
@@ -84,16 +84,16 @@ class OpWriter:
         return 0
 
     def encode_reply(self, reply: str) -> bytes:
-        """`reply` with the space that follows it.
+        """The bytes of `reply`.
 
         A reply subject, unlike a subject, is mostly used once. Those of one inbox differ only in their last token, so
         the tokens before it are checked only for the first.
         """
-        parts: tuple[str, str, str] = reply.rpartition(".")
-        if not parts[0] or parts[0] != self.last_reply_head or not parts[2].isalnum():
+        head: str = self.last_reply_head
+        if not head or not reply.startswith(head) or not reply[len(head) :].isalnum():
             validate_subject(reply)
-            self.last_reply_head = parts[0]
-        return encode_checked(reply) + b" "
+            self.last_reply_head = reply[: reply.rfind(".") + 1]
+        return reply.encode("ascii") if reply.isascii() else encode_checked(reply)
 
     def subscribe(self, subject: str, queue: str, sid: int) -> None:
         """SUB; `queue` is empty for a plain subscription. Raises SubjectError."""
