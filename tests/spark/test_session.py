@@ -61,6 +61,7 @@ def test_everything_stays_on_loopback_and_in_utc(monkeypatch: pytest.MonkeyPatch
     assert ours["spark.driver.host"] == ours["spark.driver.bindAddress"] == "127.0.0.1"
     assert ours["spark.sql.session.timeZone"] == "UTC"
     assert ours["spark.python.unix.domain.socket.enabled"] == "true"
+    assert ours["spark.sql.parquet.outputTimestampType"] == "TIMESTAMP_MICROS"
 
 
 def test_only_workers_on_this_machine_are_forked_from_our_daemon(

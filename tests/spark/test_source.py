@@ -75,6 +75,27 @@ def test_a_streaming_read_goes_on_where_the_checkpoint_says(
     assert sorted(int(bytes(row["data"])) for row in rows) == list(range(130))
 
 
+def test_times_are_in_parquet_as_microseconds_with_statistics_beside_older_files(
+    spark: "SparkSession", nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """Spark's own default, which a table may have been begun with, has no statistics of times."""
+    import pyarrow.parquet as pq
+
+    fill(nats_server.url, "TIMES", ["times.*"], numbered("times", 50))
+    frame = loaded(spark, nats_server, "TIMES").select("seq", "timestamp")
+    kinds = []
+    for name, value in (("ours", None), ("INT96", "INT96")):
+        place = tmp_path / name
+        writer = frame.coalesce(1).write
+        (writer if value is None else writer.option("spark.sql.parquet.outputTimestampType", value)).parquet(str(place))
+        (path,) = place.glob("*.parquet")
+        times = pq.ParquetFile(path).metadata.row_group(0).column(1)
+        kinds.append((times.physical_type, times.statistics is not None and times.statistics.has_min_max))
+    assert kinds == [("INT64", True), ("INT96", False)]
+    both = spark.read.parquet(str(tmp_path / "ours"), str(tmp_path / "INT96"))
+    assert sorted(both.toArrow().to_pylist(), key=str) == sorted(2 * frame.toArrow().to_pylist(), key=str)
+
+
 def test_a_stream_made_anew_fails_the_query(spark: "SparkSession", nats_server: NatsServer, tmp_path: Path) -> None:
     from pyspark.errors import StreamingQueryException
 
