@@ -63,12 +63,12 @@ def word_end(base: cython.p_uchar, at: cython.Py_ssize_t, end: cython.Py_ssize_t
 def token_end(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Position of the first blank of `buffer[start:end]`, or `end`."""
     if cython.compiled:
-        byte: cython.int
+        base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
         while start < end:
-            byte = buffer[start]
-            if byte == 32 or byte == 9:
+            start = word_end(base, start, end)
+            if start == end or base[start] == 32 or base[start] == 9:
                 return start
-            start += 1
+            start += 1  # a control character, which is part of the token
         return end
     found = _BLANK.search(buffer, start, end)
     return found.start() if found else end
