@@ -11,7 +11,8 @@
 
 `--peers kafka` adds Spark's own Kafka source and sink on a real Kafka broker, if Maven can provide the jars.
 
-128 bytes and two headers per message, `local[2]`, two input partitions. The row peers get a tenth of the messages.
+128 bytes and two headers per message, `local[2]`, two input partitions. The row peers get a tenth of the messages. Kafka's
+topic has the streams' payloads and header values, because how soon Parquet gives up a dictionary depends on the values.
 Repetitions alternate A B A B; a goal is judged by the median of the ratios within the repetitions, because rates vary with
 the machine. A preceding round, during which the JVM compiles, is not counted.
 
@@ -353,7 +354,7 @@ def prepare(stack: ExitStack, parts: list[str], count: int, with_kafka: bool) ->
     if "small" in parts:
         spark_small.prepare(spark, [theirs, ours], kafka)
     if kafka and "read" in parts:
-        kafka_peer.write(work.rows_to_write(spark, count, "bench"), kafka)
+        kafka_peer.write(work.rows_to_write(spark, count, "bench", work.FILLED_ID), kafka)
     return Bench(spark, theirs, ours, fast, (nats.pid, broker.pid), iggy, kafka, count, BATCHES, SECONDS)
 
 

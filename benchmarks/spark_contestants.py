@@ -34,6 +34,7 @@ STREAM = "HDR"
 SUBJECTS = 1000
 PAYLOAD = b"x" * 128
 PARTITIONS = 2
+FILLED_ID = "cast(id AS string)"  # the expression of the ids that `fill` gives
 WINDOW = 5000  # messages published between two checks that the stream has them
 DIRECT_BATCH = 50_000
 MICRO_ROWS = 100  # per micro-batch whose overhead is measured
@@ -234,13 +235,13 @@ def direct_gets(url: str, first: int, last: int) -> None:
     client.close()
 
 
-def rows_to_write(spark: "SparkSession", count: int, prefix: str) -> "DataFrame":
-    """`count` rows in two partitions, with ids not used by any earlier run."""
+def rows_to_write(spark: "SparkSession", count: int, prefix: str, msg_id: str = "") -> "DataFrame":
+    """`count` rows in two partitions, with the ids of an expression or, without one, ids not used by any earlier run."""
     return spark.range(0, count, 1, PARTITIONS).selectExpr(
         f"concat('{prefix}.', id % {SUBJECTS}) AS subject",
         "cast(repeat('x', 128) AS binary) AS data",
         "map('ce-type', 'dev.headwater.bench') AS headers",
-        f"concat('{prefix}-', uuid()) AS msg_id",
+        (msg_id or f"concat('{prefix}-', uuid())") + " AS msg_id",
     )
 
 
