@@ -202,18 +202,18 @@ def test_the_time_and_the_cancelling_of_asyncio_end_a_request() -> None:
 
 
 def test_a_task_goes_on_in_its_own_context() -> None:
-    who: ContextVar[int] = ContextVar("who")
+    number_of: ContextVar[int] = ContextVar("number")
 
     async def ask(client: Client, number: int) -> int:
-        who.set(number)
+        number_of.set(number)
         await client.request("q")
-        return who.get()
+        return number_of.get()
 
     async def main() -> None:
         async with conversation() as (client, peer):
             tasks = [asyncio.create_task(ask(client, number)) for number in range(3)]
             await asyncio.sleep(0)
-            await answer_together(client, peer, 3, lambda: who.set(9))
+            await answer_together(client, peer, 3, lambda: number_of.set(9))
             assert [await task for task in tasks] == [0, 1, 2]
 
     finish(main())
@@ -272,7 +272,7 @@ def test_tasks_of_python_and_the_debug_mode_wait_for_answers_too() -> None:
 def test_only_its_own_number_answers_a_request() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
-            asking = asyncio.create_task(client.request("q"))
+            pending = asyncio.create_task(client.request("q"))
             await peer.receive_line()
             reply, _ = await receive_request(peer)
             inbox, number = reply[:-1], reply[-1:]
@@ -294,7 +294,7 @@ def test_only_its_own_number_answers_a_request() -> None:
             ):
                 send(peer, inbox + odd, b"odd")
             send(peer, inbox + number, b"its own")
-            assert (await asking).data == b"its own"
+            assert (await pending).data == b"its own"
 
     finish(main())
 

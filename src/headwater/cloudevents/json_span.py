@@ -1,7 +1,7 @@
 """Where a JSON value ends in a text, without an object for anything in it.
 
 `checked_end` judges while it goes: what it passes is JSON in ASCII, by the whole grammar of RFC 8259 but for `\\uXXXX` and
-more than 61 levels. `trusted_end` counts brackets, which is right if somebody else judges the value.
+more than 61 levels. `trusted_end` counts brackets, which is correct if the value is JSON.
 Both need a byte that belongs to no value behind the text: the NUL behind every bytes object, or the bracket around it.
 """
 
