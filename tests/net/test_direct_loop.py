@@ -405,3 +405,29 @@ def test_a_failed_callback_after_the_reads_is_reported_and_the_next_is_called() 
         server.close()
 
     run(scenario)
+
+
+def test_pauses_that_find_nothing_more_end_after_two_and_lose_nothing() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        owner, peer, server = await conversation()
+        moderation = loop.ready.moderation
+        now = 1
+        while not moderation.pausing:  # as after many reads of 100 bytes each, 5 us apart
+            if moderation.wants_look(1):
+                moderation.look(now, 1, 100)
+            now += 5000
+        with peer:
+            for size in range(1, 30):
+                await loop.sock_sendall(peer, b"x" * size)
+                answer = b""
+                while len(answer) < size:
+                    answer += await loop.sock_recv(peer, 1 << 16)
+                assert answer == b"x" * size
+        assert not moderation.pausing
+        assert loop.ready.pauses <= 2
+        await owner.ended
+        server.close()
+
+    run(scenario)

@@ -1,7 +1,12 @@
 cimport cython
 from headwater.net.endpoint cimport Endpoint
+from headwater.net.moderation cimport Moderation
 
-# The part of the C library that Python does not offer.
+# The part of the C library that Python does not offer, or only with objects.
+cdef extern from "sys/ioctl.h" nogil:
+    enum:
+        FIONREAD
+    int ioctl(int descriptor, unsigned long request, ...)
 cdef extern from "unistd.h" nogil:
     long syscall(long number, ...)
 
@@ -9,11 +14,14 @@ cdef extern from "unistd.h" nogil:
 cdef unsigned int READABLE
 cdef Py_ssize_t READ_IN_A_TURN
 cdef Py_ssize_t LEAST_READ
+cdef long PAUSE
+cdef double PAUSES_BEFORE
 cdef long EPOLL_PWAIT
 cdef Py_ssize_t EVENT_SIZE
 cdef Py_ssize_t EVENT_DATA
 
 cdef double _now() except? -1
+cdef Py_ssize_t _available(int descriptor) except -1
 
 
 @cython.final
@@ -23,9 +31,12 @@ cdef class ReadyLinks:
     cdef public bint finishing
     cdef public Py_ssize_t events
     cdef public int own
+    cdef public Moderation moderation
+    cdef public Py_ssize_t pauses
     cdef public list afterwards
     cdef public list last
     cdef public object report
+    cdef bint _pause_next
     cdef object _epoll
     cdef long _number
     cdef list _links
@@ -37,5 +48,7 @@ cdef class ReadyLinks:
     cdef int _descriptor_at(self, Py_ssize_t index) except -1
     cdef unsigned int _events_at(self, Py_ssize_t index) except? 0
     cdef Endpoint _link(self, Py_ssize_t descriptor)
+    cdef int _look(self, Py_ssize_t count) except -1
+    cdef int _pause(self) except -1
     cdef int _read_broken(self, Py_ssize_t count) except -1
     cdef int _run_afterwards(self) except -1

@@ -13,6 +13,9 @@ A component that acts once on all input of a turn (a store: one fdatasync for ev
 many have (a hundred streams, each with its own fdatasync), links that are ready again are read before that: a read of
 64 KiB brings each of a hundred streams three messages, and to store three costs nearly what it costs to store ten.
 
+When links are ready again and again with one small message each, `wait` may pause before it asks epoll, so that one read
+finds several: `net.moderation` decides, and its pauses end where they bring nothing.
+
 `wait` keeps waiting until `call_soon` or `call_at` has scheduled something. Python runs signal handlers between
 interpreter instructions, which compiled code does not execute, so `wait` runs them in each turn; otherwise a busy
 server would handle SIGTERM only once its clients are silent. Linux only (epoll); elsewhere, and for brokers in a
@@ -35,15 +38,22 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.exc import PyErr_CheckSignals
     from cython.cimports.headwater.net.endpoint import Endpoint
+    from cython.cimports.headwater.net.moderation import Moderation
     from cython.cimports.libc.errno import EINTR, errno
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
+    from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
 
-    # `syscall` is declared in direct_loop.pxd
+    # `syscall`, `ioctl` and `FIONREAD` are declared in direct_loop.pxd
 else:
+    import fcntl
+    import termios
+
     from headwater.net.endpoint import Endpoint
+    from headwater.net.moderation import Moderation
 
     syscall: Any = None
+    ioctl: Any = None
+    FIONREAD: Any = None
 
 Arguments = TypeVarTuple("Arguments")
 
@@ -57,6 +67,9 @@ READS_AGAIN: int = 3  # times that ready links are then read again, at most: 64 
 # Bytes that the links of one turn share, so that each is read soon; but each may take LEAST_READ.
 READ_IN_A_TURN: int = 1 << 20
 LEAST_READ: int = 1 << 16
+# ns. The kernel adds up to 50 us of slack to every timer, and 20 to 30 us until the process runs: 0.1 ms in all.
+PAUSE: int = 15_000
+PAUSES_BEFORE: float = 0.002  # seconds; with a timer that is due earlier, the loop does not pause
 
 # The number of the system call epoll_pwait(2), 0 where it is not known, and `struct epoll_event`: x86-64 packs it.
 _MACHINE: str = os.uname().machine if sys.maxsize > 1 << 32 else ""
@@ -80,6 +93,9 @@ class ReadyLinks:
         self.last: list[Callable[[], object]] = []
         self.finishing = False  # `afterwards` run; `last` follow them
         self.report: Callable[[dict[str, object]], None] = _ignore
+        self.moderation = Moderation()
+        self.pauses = 0  # so far, as `moderation` decided
+        self._pause_next = False  # before epoll is asked again
         self._epoll = epoll
         self._number = epoll.fileno()
         self._links: list[Endpoint | None] = []  # by descriptor
@@ -123,8 +139,14 @@ class ReadyLinks:
                 PyErr_CheckSignals()
                 if self.scheduled:
                     left = 0.0
+            if self._pause_next:
+                self._pause_next = False
+                if left < 0 or left > PAUSES_BEFORE:
+                    self._pause()
             count = self._poll(left)
             found = count > 0
+            if found and self.moderation.wants_look(count):
+                self._look(count)
             again = READS_AGAIN
             seen = 0
             self.reading = True
@@ -197,6 +219,30 @@ class ReadyLinks:
         link: Endpoint | None = cython.cast(Endpoint, self._links[descriptor])  # unchecked: `add` has put it there
         return link
 
+    def _look(self, count: cython.Py_ssize_t) -> cython.int:
+        """Measure what the reads of this round will find; where others than links are ready, too, there is no pause."""
+        index: cython.Py_ssize_t
+        descriptor: cython.int
+        size: cython.Py_ssize_t = 0
+        for index in range(count):
+            descriptor = self._descriptor_at(index)
+            if self._link(descriptor) is None:
+                return 0
+            if self.moderation.counting:
+                size += _available(descriptor)
+        self._pause_next = self.moderation.look(cython.cast(cython.Py_ssize_t, 1e9 * _now()), count, size)
+        return 0
+
+    def _pause(self) -> cython.int:
+        self.pauses += 1
+        if cython.compiled:
+            duration: timespec = timespec(0, PAUSE)
+            with cython.nogil:
+                nanosleep(cython.address(duration), cython.NULL)
+        else:
+            time.sleep(1e-9 * PAUSE)
+        return 0
+
     def _read_broken(self, count: cython.Py_ssize_t) -> cython.int:
         """First handle links whose peers have reset them, so that no more messages are routed to them.
 
@@ -240,6 +286,15 @@ def _now() -> float:
         clock_gettime(CLOCK_MONOTONIC, cython.address(moment))
         return moment.tv_sec + 1e-9 * moment.tv_nsec
     return time.monotonic()
+
+
+def _available(descriptor: cython.int) -> cython.Py_ssize_t:
+    """The number of received bytes that wait in a socket; 0 where that is not known."""
+    if cython.compiled:
+        count: cython.int = 0
+        ioctl(descriptor, FIONREAD, cython.address(count))
+        return count
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Poller(selectors.EpollSelector):

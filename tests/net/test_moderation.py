@@ -1,0 +1,180 @@
+"""Pauses between reads, by simulated arrivals: a flood gets them, a client that waits for its answers does not."""
+
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.net.moderation import Moderation
+
+US = 1_000
+MS = 1_000_000
+PAUSE = 100 * US  # what the kernel makes of the loop's pause
+ROUND = 4 * US  # what one round of a read and a write takes
+LARGE = 4096  # bytes; a read of these is worth its system call
+
+
+class Flood:
+    """A publisher that waits for no answer: `size` bytes every `interval` ns, the last at `end`."""
+
+    def __init__(self, interval: int, size: int = 150, end: int = 1 << 62) -> None:
+        self._interval, self._size, self._end = interval, size, end
+        self._next = 1
+
+    def arrive(self, now: int) -> list[tuple[int, int]]:
+        arrived = []
+        while self._next <= min(now, self._end):
+            arrived.append((self._next, self._size))
+            self._next += self._interval
+        return arrived
+
+    def following(self) -> int:
+        """When the next bytes arrive if nothing is answered."""
+        return self._next if self._next <= self._end else 1 << 62
+
+    def answer(self, now: int, count: int) -> None:
+        """Nobody waits for it."""
+
+
+class Conversation(Flood):
+    """A client with `outstanding` requests of a write each; it sends the next `think` ns after an answer."""
+
+    def __init__(self, outstanding: int, think: int, size: int = 150, start: int = 1) -> None:
+        super().__init__(1, size)
+        self._due = deque([start] * outstanding)
+        self._think = think
+
+    def arrive(self, now: int) -> list[tuple[int, int]]:
+        arrived = []
+        while self._due and self._due[0] <= now:
+            arrived.append((self._due.popleft(), self._size))
+        return arrived
+
+    def following(self) -> int:
+        return self._due[0] if self._due else 1 << 62
+
+    def answer(self, now: int, count: int) -> None:
+        self._due.extend([now + self._think] * count)
+
+
+class Loop:
+    """A loop of one link over simulated time, with the delays of what it read; `pauses` by the moment they began."""
+
+    def __init__(self, moderation: Moderation | None = None) -> None:
+        self.moderation = moderation
+        self.now = 1
+        self.served = 0
+        self.rounds = 0
+        self.slowest = 0
+        self.pauses: list[int] = []
+
+    def run(self, flow: Flood, until: int) -> None:
+        waiting: list[tuple[int, int]] = []
+        pause = False
+        while True:
+            if pause:
+                self.pauses.append(self.now)
+                self.now += PAUSE
+            waiting += flow.arrive(self.now)
+            if not waiting:
+                self.now = max(self.now, flow.following())
+                if self.now > until:
+                    return
+                waiting += flow.arrive(self.now)
+            pause = False
+            if self.moderation is not None and self.moderation.wants_look(1):
+                pause = self.moderation.look(self.now, 1, sum(size for _, size in waiting))
+            self.slowest = max(self.slowest, self.now - waiting[0][0])
+            self.now += ROUND
+            self.rounds += 1
+            self.served += len(waiting)
+            flow.answer(self.now, len(waiting))
+            waiting = []
+            if self.now > until:
+                return
+
+
+def both(flow: "type[Flood]", until: int, *arguments: int) -> tuple[Loop, Loop]:
+    """The same flow with and without moderation."""
+    moderated, plain = Loop(Moderation()), Loop()
+    for loop in (moderated, plain):
+        loop.run(flow(*arguments), until)
+    return moderated, plain
+
+
+@given(interval=st.integers(1 * US, 10 * US), size=st.integers(20, 1000))
+@settings(max_examples=15, deadline=None)
+def test_a_flood_of_small_writes_is_read_many_at_a_time(interval: int, size: int) -> None:
+    moderated, plain = both(Flood, 120 * MS, interval, size)
+    assert moderated.rounds < plain.rounds / 2
+    assert moderated.served >= 0.99 * plain.served
+    assert moderated.slowest <= plain.slowest + PAUSE + ROUND
+
+
+@given(outstanding=st.integers(1, 2), think=st.integers(1 * US, 300 * US), size=st.integers(20, 5000))
+@settings(max_examples=12, deadline=None)
+def test_a_client_that_waits_for_its_answers_loses_less_than_a_hundredth(
+    outstanding: int, think: int, size: int
+) -> None:
+    moderated, plain = both(Conversation, 500 * MS, outstanding, think, size)
+    assert moderated.served >= 0.99 * plain.served
+    assert len(moderated.pauses) <= 20
+
+
+@given(outstanding=st.integers(3, 64), think=st.integers(1 * US, 300 * US))
+@settings(max_examples=12, deadline=None)
+def test_clients_with_many_requests_keep_four_fifths_of_their_rate(outstanding: int, think: int) -> None:
+    moderated, plain = both(Conversation, 300 * MS, outstanding, think)
+    assert moderated.served >= 0.78 * plain.served
+
+
+@pytest.mark.parametrize(("interval", "size"), [(60 * US, 150), (2 * US, LARGE)])
+def test_a_slow_flood_and_one_of_large_writes_are_not_paused(interval: int, size: int) -> None:
+    loop = Loop(Moderation())
+    loop.run(Flood(interval, size), 300 * MS)
+    assert not loop.pauses
+
+
+def test_trials_that_fail_are_made_twice_as_seldom_each_time_until_there_is_one_a_second() -> None:
+    loop = Loop(Moderation())
+    loop.run(Conversation(1, 10 * US), 5_000 * MS)
+    gaps = [after - before for before, after in zip(loop.pauses[::2], loop.pauses[2::2], strict=False)]
+    assert gaps == sorted(gaps)
+    assert 14 * MS < gaps[0] < 18 * MS
+    assert 1000 * MS <= gaps[-1] < 1010 * MS
+
+
+def test_the_end_of_a_flood_is_held_for_one_pause_and_a_conversation_after_it_for_two() -> None:
+    loop = Loop(Moderation())
+    loop.run(Flood(4 * US, end=50 * MS), 50 * MS + 1)
+    assert len(loop.pauses) > 100
+    loop.slowest = 0
+    before = len(loop.pauses)
+    loop.run(Conversation(1, 10 * US, start=60 * MS), 90 * MS)
+    assert len(loop.pauses) - before <= 6  # two, and two trials of two
+    assert loop.slowest <= PAUSE + ROUND
+
+
+def test_a_flood_after_many_failed_trials_is_paused_within_a_second() -> None:
+    loop = Loop(Moderation())
+    loop.run(Conversation(1, 10 * US), 2_500 * MS)
+    before = len(loop.pauses)
+    began = loop.now
+    flood = Flood(4 * US)
+    flood._next = loop.now
+    loop.run(flood, loop.now + 1500 * MS)
+    assert len(loop.pauses) - before > 1000
+    assert loop.pauses[before] < began + 1020 * MS
+
+
+def test_pauses_are_doubted_after_a_while_even_where_reads_stay_large() -> None:
+    moderation = Moderation()
+    loop = Loop(moderation)
+    loop.run(Flood(20 * US, 50), 50 * MS)
+    assert moderation.pausing
+    larger = Conversation(1, 1 * US, 2000, start=loop.now)
+    before = loop.now
+    loop.run(larger, loop.now + 600 * MS)
+    assert len([moment for moment in loop.pauses if moment > before + 220 * MS]) <= 20
+    assert not moderation.pausing
