@@ -99,7 +99,6 @@ cdef class Sublist:
     cdef Py_ssize_t _mask
     cdef list _cache
     cdef dict _seen
-    cdef Known _last
     cdef bytes _prefix
     cdef Match _prefix_found
     cdef Node _prefix_node

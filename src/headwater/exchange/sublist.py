@@ -282,7 +282,6 @@ class Sublist:
         self._passing = 0  # the number of subjects for which the cache is still bypassed
         self._mask = CACHE_SIZE - 1
         self._cache: list[Known | None] = [None] * CACHE_SIZE
-        self._last: Known | None = None
         self._seen: dict[bytes, Match] = {}  # the cache when interpreted
         # The state of the last walk before the last token: often the next subject differs only in that token.
         self._prefix = b""
@@ -360,10 +359,6 @@ class Sublist:
         """As `match`, for the subject `buffer[start:end]`."""
         if not cython.compiled:
             return self._match_interpreted(bytes(buffer[start:end]))
-        known: Known | None = self._last
-        if known is not None and known.match.generation == self.generation:
-            if equals(buffer, start, end, known.subject):
-                return known.match
         behind: cython.Py_ssize_t
         beginning: Beginning | None = self._beginning
         if beginning is not None and beginning.match.generation == self.generation:
@@ -380,11 +375,10 @@ class Sublist:
         if start < end and (buffer[start] == 95 or buffer[start] == 36):  # _ and $: inboxes and acks seldom repeat
             return self._walk(buffer, start, end)
         slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
-        known = self._cache[slot]
+        known: Known | None = self._cache[slot]
         if known is not None and known.match.generation == self.generation:
             if equals(buffer, start, end, known.subject):
                 self._missed -= self._missed > 0
-                self._last = known
                 return known.match
         self._missed += 1
         if self._missed > 1024:  # more misses than hits: for a while the walk without the cache is cheaper
