@@ -90,6 +90,12 @@ CASES = [
     ),
     Case("users_128", "1to1_128 with user and password", {"payload": 128, "messages": 1_000_000}, "users"),
     Case("permissions_128", "1to1_128 with permissions", {"payload": 128, "messages": 1_000_000}, "permissions"),
+    Case(
+        "allowed_128",
+        "varied_128 with permissions",
+        {"payload": 128, "messages": 400_000, "varied": True},
+        "permissions",
+    ),
     Case("tls_128", "1to1_128 over TLS", {"payload": 128, "messages": 300_000, "tls": True}, "tls"),
 ]
 RELAY_CASES = frozenset(case.name for case in CASES if case.setting != "tls")

@@ -272,7 +272,8 @@ class OutputBuffer:
         if cython.compiled:
             head: cython.Py_ssize_t = PyBytes_GET_SIZE(line)
             length: cython.Py_ssize_t = PyBytes_GET_SIZE(payload)
-            self.reserve(head + length + 2)
+            if self.size + head + length + 2 > len(self.data):
+                self.reserve(head + length + 2)
             target: cython.p_char = PyByteArray_AS_STRING(self.data) + self.size
             memcpy(target, PyBytes_AS_STRING(line), head)
             memcpy(target + head, PyBytes_AS_STRING(payload), length)
