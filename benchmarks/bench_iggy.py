@@ -43,6 +43,7 @@ from headwater.iggy_wire.commands import Message
 from headwater.testing.ports import free_port
 
 PER_BATCH: Final = 1000
+LARGEST: Final = 1000  # bytes of a message
 MEGABYTE: Final = 1e6
 CLIENT, SERVER, RAW = "--client", "--server", "--raw"
 CANNED: Final = Path(__file__).with_name("canned_iggy.py")
@@ -55,6 +56,11 @@ Figures = dict[str, dict[str, float]]
 
 
 # ── the client process ──
+
+
+def turns_of(size: int) -> int:
+    """How often the batches of a phase are sent, so that every row moves as many bytes: 20 MB are gone in 0.1 s."""
+    return max(1, LARGEST // size)
 
 
 async def make_topics(port: int, names: Sequence[str], options: TopicOptions | None = None) -> None:
@@ -82,14 +88,16 @@ async def run_client(port: int, name: str, size: int, batches: int) -> None:
     await client.connect()
     payload = b"x" * size
     ready = [[SendMessage(payload) for _ in range(PER_BATCH)] for _ in range(batches)]
+    turns = turns_of(size)
 
     async def send() -> None:
-        for batch in ready:
-            await client.send_messages(name, name, 0, batch)
+        for _ in range(turns):
+            for batch in ready:
+                await client.send_messages(name, name, 0, batch)
 
     async def poll() -> None:
         got, consumer = 0, Consumer.Single(1)
-        while got < batches * PER_BATCH:
+        while got < turns * batches * PER_BATCH:
             start = PollingStrategy.Offset(got)
             got += len(
                 await client.poll_messages(
@@ -257,7 +265,7 @@ def measure(
     asyncio.run(make_topics(server.port, names, options))
     loads = [LoadClient(server.port, name, size, batches) for name in names]
     found = {}
-    messages = clients * batches * PER_BATCH
+    messages = clients * turns_of(size) * batches * PER_BATCH
     gigabytes = messages * size / 1e9
     for phase in PHASES:
         before = server.cpu()
@@ -332,8 +340,10 @@ def memory(kind: str, messages: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--smoke", action="store_true", help="small, for CI: shows that it runs")
-    parser.add_argument("--batches", type=int, default=200, help="batches of 1000 in each phase")
-    parser.add_argument("--rounds", type=int, default=3, help="of each kind of server")
+    parser.add_argument(
+        "--batches", type=int, default=200, help="batches of 1000 in each phase; of small messages several times"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="of each kind of server")
     parser.add_argument("--memory", type=int, default=10_000_000, help="messages for the rows of memory")
     arguments = parser.parse_args()
     if not headwater.__compiled__ and not arguments.smoke:
