@@ -149,7 +149,7 @@ class Conversation:
             else:
                 fail(error)
 
-        send(self.service, self.client, address, Batch(batch, 0, len(batch), lent=True), checksums, done)
+        send(self.service, self.client, address, Batch(batch, 0, len(batch)), checksums, done)
 
     def _answer_poll(self, command: PollMessages, respond: Respond, fail: Callable[[HeadwaterError], None]) -> None:
         era = self.client.era
@@ -186,14 +186,13 @@ class Conversation:
 
     # ── generation V and later ──
 
-    def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond, lent: bool = False) -> None:
-        """One request of generation V or later. `respond` gets no pieces for one that has no answer. `lent`: the
-        buffer stays as it is until this send is written."""
+    def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
+        """One request of generation V or later. `respond` gets no pieces for one that has no answer."""
         self.client.requests += 1
         code = Code.SEND_MESSAGES if request.operation == SEND else self._code_of(request)
         if code is Code.SEND_MESSAGES:
             try:
-                self._send_modern(buffer, request, respond, lent)
+                self._send_modern(buffer, request, respond)
             except HeadwaterError as error:
                 self._fail_modern(request, respond, error)
             return
@@ -249,7 +248,7 @@ class Conversation:
         else:
             respond([self._head(request, 0, refused.number)])
 
-    def _send_modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond, lent: bool) -> None:
+    def _send_modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
         at, end = request.start, request.end
         if end - at < U32_SIZE:
             raise refusal("invalid_command", "there is no address in the request")
@@ -269,7 +268,7 @@ class Conversation:
         service = self.service
         metadata = slice_bytes(buffer, at, start)
         route = self._routes.send(metadata)
-        batch = Batch(buffer, start, end, lent)
+        batch = Batch(buffer, start, end)
         if route is not None:
             checksums = self._admit(batch, route.messages)
             sent = send_again(service, route, batch, checksums, done, request.incarnation)

@@ -303,9 +303,7 @@ class HttpFace:
                 stored.set_result(None) if error is None else stored.set_exception(error)
 
         address = c.SendMessages(*_topic(request), where, len(parts))
-        sent = send(
-            self._service, client, address, Batch(batch, 0, len(batch), lent=True), checksums, done, _incarnation(body)
-        )
+        sent = send(self._service, client, address, Batch(batch, 0, len(batch)), checksums, done, _incarnation(body))
         await stored
         if self._seed:
             return Response(status_code=201)

@@ -28,7 +28,6 @@ from headwater.iggy_wire.commands import Code
 from headwater.iggy_wire.eras import UNKNOWN, Era
 from headwater.net.limits import DEFAULTS, IGGY, Limits
 from headwater.net.link import LARGE_BYTES, Link
-from headwater.streams.segment import LARGE_BATCH
 
 logger = logging.getLogger(__name__)
 
@@ -158,10 +157,8 @@ class Session:
             if not is_send and talk.is_deferred(modern):
                 talk.modern(buffer, modern, self._answer_apart)
                 return modern.end
-            size = modern.end - at
-            lent = is_send and size >= LARGE_BATCH and link.leave(size)
             answer = self._place()
-            talk.modern(buffer, modern, lambda pieces: self._answered(answer, pieces), lent)
+            talk.modern(buffer, modern, lambda pieces: self._answered(answer, pieces))
             return modern.end
         classic = classic_frames.find_request(buffer, at, filled, self._largest(classic_frames.MAX_FRAME))
         if isinstance(classic, int):

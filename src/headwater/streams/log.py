@@ -38,7 +38,7 @@ The log is composed of parts that depend on each other only as drawn here:
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import cython
 
@@ -245,9 +245,8 @@ class Log:
         StorageError when the record does not fit the format."""
         return self.staging.stage(subject, header_block, payload, timestamp_ns)
 
-    def stage_iggy(self, body: Any, count: int, timestamp_ns: int) -> int:
-        """As `stage`, for a batch of Iggy's with `count` messages, stamped with `next_offset`; returns that offset. `body`:
-        bytes, or `lent_bytes`."""
+    def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
+        """As `stage`, for a batch of Iggy's with `count` messages, stamped with `next_offset`; returns that offset."""
         return self.staging.stage_iggy(body, count, timestamp_ns)
 
     def discard_range(self, start: int, end: int) -> int:

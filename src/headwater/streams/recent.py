@@ -5,8 +5,7 @@ Bounded by bytes (bodies plus what the objects cost); the newest batch always st
 consecutive up to the end of the log, so "at or after the first of them" is the whole condition for a hit. Belongs to
 the loop thread.
 
-Large batches of Iggy's are not kept: polls send them from the file, and their bytes belong to the array in which they were
-received, which then serves again instead of a new one for each.
+Large batches of Iggy's are not kept: polls send them from the file.
 
 A batch from which single records are read is stepped through once, and every MARK_EVERY-th place in it kept: group commit
 puts hundreds of records into a batch, and stepping over half of them cost a key-value get a quarter of its time.

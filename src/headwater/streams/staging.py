@@ -7,8 +7,6 @@ Hot and compiled: `stage` runs once for every message that a stream captures. Be
 elsewhere: when batches are written, and whether the log can be written to (writer.py).
 """
 
-from typing import Any
-
 import cython
 
 if cython.compiled:
@@ -71,7 +69,7 @@ class Staging:
         self._open = BatchBuilder(together.base_offset + together.record_count)
         return together.base_offset
 
-    def stage_iggy(self, body: Any, count: int, timestamp_ns: int) -> int:
+    def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
         """Add a batch of Iggy's with `count` messages, stamped with `end_offset`; returns that offset. Raises
         WriteFailed when the writer has failed."""
         if self._writer.failure is not None:
