@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from headwater.testing.ports import free_port
 GOAL = 0.050  # seconds
 ACCOUNTS = 1000
 REQUEST_SECONDS = 120.0
+FLOOD_SECONDS = 1.0
 BIG, SMALL, PLAIN = "KV_BIG", "SMALL", "PLAIN"
 _PAYLOAD = b"x" * 64
 
@@ -299,6 +300,26 @@ def iggy_poll(side: Side) -> None:
     asyncio.run(poll())
 
 
+def flood(write_size: int) -> Callable[[Side], None]:
+    """A second of publishes of 128 bytes, in writes of about `write_size` bytes; one client is subscribed to them."""
+
+    def publish(side: Side) -> None:
+        op = b"PUB flood 128\r\n%b\r\n" % (b"x" * 128)
+        buffer = op * max(1, write_size // len(op))
+        with open_as(side.server.port, "bench") as reader, open_as(side.server.port, "bench") as link:
+            reader.sendall(b"SUB flood 1\r\nPING\r\n")
+            read_until(reader, b"PONG\r\n")
+            reader.settimeout(0)
+            deadline = time.monotonic() + FLOOD_SECONDS
+            while time.monotonic() < deadline:
+                link.sendall(buffer)
+                with suppress(BlockingIOError):
+                    while reader.recv(1 << 20):
+                        pass
+
+    return publish
+
+
 def nothing(side: Side) -> None:
     time.sleep(0.5)
 
@@ -319,6 +340,8 @@ def rows(sizes: Sizes) -> list[Row]:
     purge = {"filter": "$KV.BIG.k.>"}
     return [
         Row("nothing", nothing),
+        Row("flood of publishes", flood(1 << 16)),
+        Row("flood, one message a write", flood(0)),
         Row("/connz, all clients", connz, with_clients),
         Row("/subsz, all subscriptions", subsz, with_clients),
         Row("/metrics", lambda side: side.get("/metrics"), with_clients, "headwater"),
