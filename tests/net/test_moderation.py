@@ -126,7 +126,7 @@ def test_a_client_that_waits_for_its_answers_loses_less_than_a_hundredth(
 @settings(max_examples=12, deadline=None)
 def test_clients_with_many_requests_keep_four_fifths_of_their_rate(outstanding: int, think: int) -> None:
     moderated, plain = both(Conversation, 300 * MS, outstanding, think)
-    assert moderated.served >= 0.78 * plain.served
+    assert moderated.served >= 0.87 * plain.served
 
 
 @pytest.mark.parametrize(("interval", "size"), [(60 * US, 150), (2 * US, LARGE)])
