@@ -124,7 +124,7 @@ def test_a_client_that_waits_for_its_answers_loses_less_than_a_hundredth(
 
 @given(outstanding=st.integers(3, 64), think=st.integers(1 * US, 300 * US))
 @settings(max_examples=12, deadline=None)
-def test_clients_with_many_requests_keep_four_fifths_of_their_rate(outstanding: int, think: int) -> None:
+def test_clients_with_many_requests_keep_seven_eighths_of_their_rate(outstanding: int, think: int) -> None:
     moderated, plain = both(Conversation, 300 * MS, outstanding, think)
     assert moderated.served >= 0.87 * plain.served
 
