@@ -3,20 +3,12 @@
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
 
-from headwater.net.deferred_modules import (
-    PAUSE,
-    PAUSE_AFTER_FAILURE,
-    defer,
-    execute_in_turn,
-    execute_next,
-    import_later,
-)
+from headwater.net.deferred_modules import defer, execute_next
 
 SOURCE = """
 import time, sys
@@ -89,49 +81,6 @@ def test_a_module_that_could_not_be_read_is_executed_by_the_next_use(
 def test_a_server_executes_them_by_itself(name: str) -> None:
     assert (execute_next(), executions()) == (False, 1)
     assert (importlib.import_module(name).late, executions()) == (2, 1)
-
-
-@pytest.fixture
-def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of modules `first_later` and `second_later`, which wait to be imported, and a package that is missing."""
-    monkeypatch.syspath_prepend(tmp_path)
-    names = ("first_later", "second_later")
-    for one in names:
-        (tmp_path / f"{one}.py").write_text("")
-        monkeypatch.delitem(sys.modules, one, raising=False)
-    while execute_next():
-        pass
-    import_later("no_such_package.module", *names)
-    return tmp_path
-
-
-def test_modules_for_later_are_imported_in_order_and_those_not_installed_are_passed_over(later: Path) -> None:
-    pauses: list[float] = []
-    seen: list[bool] = []
-
-    def call_later(pause: float, call: Callable[[], None]) -> None:
-        pauses.append(pause)
-        seen.append("first_later" in sys.modules)
-        assert "second_later" not in sys.modules
-        call()
-
-    execute_in_turn(call_later)
-    assert (pauses, seen) == ([PAUSE, PAUSE], [False, True])
-    assert "second_later" in sys.modules
-
-
-def test_a_module_for_later_that_could_not_be_read_is_tried_again(later: Path) -> None:
-    (later / "first_later.py").write_text("raise OSError('Too many open files')")
-    calls: list[tuple[float, Callable[[], None]]] = []
-    assert execute_next() is True  # the package that is missing
-    execute_in_turn(lambda pause, call: calls.append((pause, call)))
-    assert "first_later" not in sys.modules
-    (later / "first_later.py").write_text("was_read = True")
-    importlib.invalidate_caches()
-    calls[0][1]()
-    assert [pause for pause, _ in calls] == [PAUSE_AFTER_FAILURE, PAUSE]
-    assert sys.modules["first_later"].was_read
-    assert execute_next() is False
 
 
 def test_what_is_imported_already_or_unknown_stays_as_it_is() -> None:

@@ -12,18 +12,18 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import headwater
 from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
-from headwater.net.deferred_modules import execute_in_turn, import_later
+from headwater.net.deferred_modules import execute_next
 from headwater.net.listening import inherit, left_over
+from headwater.net.spare_descriptors import SpareDescriptors
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.server.garbage import GarbagePolicy
-from headwater.server.later_modules import later_modules
 from headwater.server.service_manager import READY, STOPPING, activated, notify
 from headwater.version import COMPATIBLE_VERSION
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headwater")
 
-DEFERRED_FOR = 0.05  # seconds after the start until modules are imported that it did without
+DEFERRED_FOR, DEFERRED_PAUSE = 0.05, 0.01  # seconds after the start, and between modules
 PROGRAM = "nats-server"  # in the name of the ports file, where scripts expect it
 
 
@@ -80,9 +80,9 @@ class Serving:
                 self._log_addresses()
                 running.callback(self._write_files())
                 await self._ready()
-                import_later(*later_modules(self.stores, self.monitoring is not None))
-                call_later = asyncio.get_running_loop().call_later
-                call_later(DEFERRED_FOR, execute_in_turn, call_later)
+                loop = asyncio.get_running_loop()
+                loop.call_later(DEFERRED_FOR, self._execute_deferred)
+                running.enter_context(SpareDescriptors(loop.call_soon_threadsafe, loop.call_later))
                 running.enter_context(GarbagePolicy())
                 if self.stores:
                     from headwater.server.heap_limits import limit_heaps  # here: ctypes is 3 ms of a start
@@ -92,6 +92,12 @@ class Serving:
             logger.info("Initiating Shutdown...")
             self._announce_stop()
         logger.info("Server Exiting..")
+
+    def _execute_deferred(self) -> None:
+        """Complete the start: one module at a time, so that no client waits more than 3 ms."""
+        with suppress(OSError):  # out of descriptors already: the next use tries again
+            if execute_next():
+                asyncio.get_running_loop().call_later(DEFERRED_PAUSE, self._execute_deferred)
 
     async def _open(self) -> None:
         """Open all ports in one turn of the loop: a program that waits for one port and then uses another finds it open."""
