@@ -14,7 +14,7 @@ Call = Callable[[], None]
 
 
 class Loop:
-    """The calls that were asked for."""
+    """Keeps the calls that it is given."""
 
     def __init__(self) -> None:
         self.soon: list[Call] = []

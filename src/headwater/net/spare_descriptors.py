@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 SPARE = 4  # an import needs one for a folder and one for a file
-LATER = 1.0  # seconds until they are asked for again, where there were none
+LATER = 1.0  # seconds until they are taken again, where there were none
 
 
 class SpareDescriptors:
