@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.spark.stoppable import call
+from headwater.spark.stoppable import _Stopping, call
 
 OUTER = """
 import os, pathlib, sys
@@ -37,6 +37,19 @@ def test_a_signal_to_the_group_ends_the_command_and_is_no_failure(script: str, p
                 os.killpg(outer.pid, signal.SIGKILL)  # also the sleep of a shell that was killed
             except ProcessLookupError:
                 pass
+
+
+@pytest.mark.parametrize(("signals", "status"), [(0, 0), (1, -signal.SIGTERM), (2, -signal.SIGKILL)])
+def test_signals_before_the_process_is_known_are_not_lost(signals: int, status: int) -> None:
+    """The command may say that it is ready while `Popen` has not returned."""
+    stopping = _Stopping()
+    for _ in range(signals):
+        stopping.on_signal(signal.SIGTERM, None)
+    with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE) as process:
+        stopping.watch(process)
+        if not signals:
+            process.communicate(b"\n", 60)
+        assert process.wait(60) == status
 
 
 def test_a_command_that_ends_by_itself_keeps_its_status_and_our_handlers_come_back(tmp_path: Path) -> None:

@@ -39,14 +39,18 @@ class _Stopping:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._stop_requested = False
+        self._kill_requested = False
 
     def watch(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
-        if self._stop_requested:
+        if self._kill_requested:
+            process.kill()
+        elif self._stop_requested:
             process.terminate()
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._stop_requested:
+            self._kill_requested = True
             if self._process is not None:
                 self._process.kill()
             return
