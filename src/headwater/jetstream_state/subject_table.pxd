@@ -18,6 +18,9 @@ cdef class SubjectEntry:
     cdef public long long last
     cdef public object history
 
+cpdef long long stored_size(bytes subject, bytes header_block, bytes payload) except? -1
+cpdef long long memory_size(bytes subject, bytes header_block, bytes payload) except? -1
+
 @cython.final
 cdef class SubjectTable:
     cdef public long long messages

@@ -216,10 +216,10 @@ class SubjectTable:
         record: StoredRecord
         size: cython.longlong
         for record in records:
-            size = len(record.subject) + len(record.header_block) + len(record.payload)
-            size += MEMORY_OVERHEAD if in_memory else STORE_OVERHEAD
-            if record.header_block and not in_memory:
-                size += HEADER_OVERHEAD
+            if in_memory:
+                size = memory_size(record.subject, record.header_block, record.payload)
+            else:
+                size = stored_size(record.subject, record.header_block, record.payload)
             self.remove(record.subject, record.offset + 1, size)
             gone.append((record.offset + 1, record.subject))
         return gone
