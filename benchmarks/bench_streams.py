@@ -247,6 +247,7 @@ def main() -> int:
     spent: dict[str, list[dict[str, float]]] = {}
     packed: dict[tuple[str, str], list[compressed_load.Packed]] = {}
     operations: dict[str, list[dict[str, float]]] = {}
+    reports: list[str] = []  # what went wrong with them
     lives: list[dict[str, stream_life.Life]] = []
     messages = 2000 if arguments.smoke else arguments.messages
     stored = 2000 if arguments.smoke else arguments.stored
@@ -277,7 +278,8 @@ def main() -> int:
             operations = {server.name: [] for server in servers}
             for _ in range(repetitions):
                 for server in servers:
-                    operations[server.name].append(operation_load.operations(server, each))
+                    may_lose = server is not servers[0]
+                    operations[server.name].append(operation_load.operations(server, each, reports, may_lose=may_lose))
         if "packed" in arguments.cases:
             events = compressed_load.made(2000 if arguments.smoke else arguments.events)
             folders = {server.name: Path(directory) / name for server, name in zip(servers, FOLDERS, strict=True)}
@@ -298,6 +300,7 @@ def main() -> int:
                     "replay": replays,
                     "ways": spent,
                     "operations": operations,
+                    "operations_reports": reports,
                     "life": lives,
                     "packed": list(packed.items()),
                     "memory": memory,
@@ -311,7 +314,7 @@ def main() -> int:
     if spent:
         show_ways(*spent.values())
     if operations:
-        operation_load.show(operations, spell)
+        operation_load.show(operations, reports, spell)
     if lives:
         stream_life.show(lives, streams, spell)
     if packed:

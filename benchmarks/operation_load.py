@@ -4,33 +4,37 @@ Requests go one at a time, as clients send them; publishes and acknowledgements 
 operation is checked by what the stream says afterwards: how many messages it holds, how many a consumer still waits for.
 """
 
-import json
-import re
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from contestants import Contestant
 from load_generator import Failure, open_link
+from pulled import Deliveries, Missing
 from stream_load import PAYLOAD, ask, fill, store
 
 BODY = b"x" * PAYLOAD
 SUBJECTS = 10  # of the publishes, in turn
 KEPT = 1000  # messages that a limited stream holds
 BATCH = 500  # messages of a pull request whose messages are acknowledged
-# nats-server 2.15.1 stops sending to pulls of BATCH when 2,000 messages are refused once each; with 1,000 it does not.
+# nats-server 2.15.1 stops sending to pulls of BATCH when 2,000 messages are refused once each; with 1,000 it seldom does.
 MOST_REFUSED = 1000
+REPETITIONS = 5  # of a row in which a peer loses messages, at most
 STORED = 30 + 6 + PAYLOAD  # bytes by which both servers count a message: 30 beside subject and payload
 
 
 class Bench:
     """A server and a connection to it. `name`: of the stream that is used now. Each has a name of its own: under load,
-    nats-server once showed messages of the stream that had just been deleted in one made anew under its name."""
+    nats-server once showed messages of the stream that had just been deleted in one made anew under its name. `reports`:
+    what is to be printed beside the figures; `may_lose`: see `_settle`."""
 
-    def __init__(self, server: Contestant, control: socket.socket) -> None:
+    def __init__(self, server: Contestant, control: socket.socket, reports: list[str], *, may_lose: bool) -> None:
         self.server = server
         self.control = control
+        self.reports = reports
+        self.may_lose = may_lose
         self.name = ""
         self._streams = 0
 
@@ -39,10 +43,18 @@ class Bench:
         return ask(self.control, f"$JS.API.{verb}.{self.name}{rest}", document)
 
     def create(self, config: dict[str, object] | None = None) -> None:
-        """Make a new stream."""
+        """Make a new stream. nats-server once failed to ("error creating store for stream"): it gets another try."""
         self._streams += 1
         self.name = f"OPERATIONS{self._streams}"
-        self.ask("STREAM.CREATE", {"name": self.name, "subjects": ["full.>"], "storage": "file", **(config or {})})
+        document = {"name": self.name, "subjects": ["full.>"], "storage": "file", **(config or {})}
+        try:
+            self.ask("STREAM.CREATE", document)
+        except Failure as failure:
+            if not self.may_lose:
+                raise
+            self.report(f"another stream is made: {failure}")
+            self.name += "AGAIN"
+            self.ask("STREAM.CREATE", {**document, "name": self.name})
 
     def delete(self, expected: int) -> None:
         """Delete the stream, which holds this many messages."""
@@ -62,11 +74,15 @@ class Bench:
         config = {"name": "R", "ack_policy": "explicit", "max_ack_pending": -1, "inactive_threshold": 60_000_000_000}
         self.ask("CONSUMER.CREATE", {"stream_name": self.name, "config": config}, ".R")
 
-    def pull(self, size: int) -> bytes:
-        """The request for `size` messages of R."""
-        request = json.dumps({"batch": size, "expires": 30_000_000_000}).encode()
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.name}.R".encode()
-        return b"PUB %b _INBOX.one %d\r\n%b\r\n" % (subject, len(request), request)
+    def deliveries(self, link: socket.socket) -> Deliveries:
+        """What R delivers on a link."""
+        link.sendall(b"SUB _INBOX.one 2\r\n")
+        return Deliveries(link, self.name, self.server.cpu, self.report)
+
+    def report(self, text: str) -> None:
+        """Have a text printed beside the figures, and now."""
+        self.reports.append(f"{self.server.name}: {text}")
+        print(self.reports[-1], file=sys.stderr, flush=True)
 
     def settled(self) -> None:
         """Wait until R has taken all acknowledgements: nats-server takes them later."""
@@ -120,12 +136,13 @@ SETTLED: tuple[tuple[str, dict[str, object], bytes], ...] = (
 )
 
 
-def operations(server: Contestant, count: int) -> dict[str, float]:
-    """CPU microseconds of the server for each operation. `count`: publishes and messages read; a tenth as many requests."""
+def operations(server: Contestant, count: int, reports: list[str], *, may_lose: bool) -> dict[str, float]:
+    """CPU microseconds of the server for each operation. `count`: publishes and messages read; a tenth as many requests.
+    `reports`: gets what is to be printed beside the figures. `may_lose`: see `_settle`."""
     spent: dict[str, float] = {}
     with open_link(server.port) as control:
         control.sendall(b"SUB _INBOX.ask 1\r\n")
-        bench = Bench(server, control)
+        bench = Bench(server, control, reports, may_lose=may_lose)
         for name, publishes in PUBLISHES.items():
             spent[name] = _publish(bench, publishes, count)
         few = max(1, count // 10)
@@ -135,7 +152,7 @@ def operations(server: Contestant, count: int) -> dict[str, float]:
         spent["create a durable consumer"] = _create_consumers(bench, max(1, count // 50))
         spent["pull, one at a time"] = _pull_singly(bench, few)
         for name, config, first in SETTLED:
-            spent[name] = _settle_each(bench, config, min(count, MOST_REFUSED) if first == b"-NAK" else count, first)
+            spent[name] = _settle(bench, config, min(count, MOST_REFUSED) if first == b"-NAK" else count, first)
     return spent
 
 
@@ -202,14 +219,14 @@ def _pull_singly(bench: Bench, count: int) -> float:
     """Each pull asks for one message, once the one before has come, and acknowledges that."""
     bench.filled(count, SUBJECTS)
     bench.consume()
-    pull = bench.pull(1)
     acknowledgement = b""
     with open_link(bench.server.port) as link:
-        link.sendall(b"SUB _INBOX.one 2\r\n")
+        deliveries = bench.deliveries(link)
+        pull = deliveries.request(1)
         before = bench.server.cpu()
         for number in range(count):
             link.sendall(acknowledgement + pull)
-            (subject, sequence, _), *_ = _received(link, 1)
+            (subject, sequence, _), *_ = deliveries.receive(1, {(number + 1, 1)})
             if sequence != number + 1:
                 raise Failure(f"sequence {sequence} after {number} messages")
             acknowledgement = b"PUB %b 4\r\n+ACK\r\n" % subject
@@ -220,63 +237,46 @@ def _pull_singly(bench: Bench, count: int) -> float:
     return 1e6 * spent / count
 
 
-# Seconds. In one of twenty rounds nats-server delivers a refused message only after its `ack_wait` of 30 s; ours did not in
-# 155 rounds.
-LONGER_THAN_ACK_WAIT = 45.0
+def _settle(bench: Bench, config: dict[str, object], count: int, first: bytes) -> float:
+    """As `_settle_each`; where a peer, which `may_lose` messages, never delivers some, its repetition is lost: that is
+    reported, and another one is run in a new stream."""
+    for _ in range(REPETITIONS):
+        try:
+            return _settle_each(bench, config, count, first)
+        except Missing as missing:
+            if not bench.may_lose:
+                raise
+            bench.report(f"a repetition with {first.decode()} is lost, another one is run: {missing}")
+            bench.ask("STREAM.DELETE")
+    raise Failure(f"{REPETITIONS} repetitions with {first.decode()} were lost, the last one: {bench.reports[-1]}")
 
 
 def _settle_each(bench: Bench, config: dict[str, object], count: int, first: bytes) -> float:
     """Pull BATCH messages at a time and answer each with `first`, and acknowledge it where it comes again."""
     bench.filled(count, SUBJECTS, config)
     bench.consume()
-    deliveries = 2 * count if first == b"-NAK" else count
-    seen: list[tuple[int, int]] = []
+    attempts = 2 if first == b"-NAK" else 1
+    wanted = {(number, attempt) for number in range(1, count + 1) for attempt in range(1, attempts + 1)}
     with open_link(bench.server.port) as link:
-        link.settimeout(LONGER_THAN_ACK_WAIT)
-        link.sendall(b"SUB _INBOX.one 2\r\n")
+        deliveries = bench.deliveries(link)
         before = bench.server.cpu()
-        while len(seen) < deliveries:
-            size = min(BATCH, count, deliveries - len(seen))
-            link.sendall(bench.pull(size))
+        while missing := wanted.difference(deliveries.seen):
+            came = deliveries.pull(min(BATCH, count, len(missing)), missing)
             answers = []
-            for subject, sequence, attempt in _received(link, size):
-                seen.append((sequence, attempt))
+            for subject, _, attempt in came:
                 answer = first if attempt == 1 else b"+ACK"
                 answers.append(b"PUB %b %d\r\n%b\r\n" % (subject, len(answer), answer))
             link.sendall(b"".join(answers))
         bench.settled()
-        spent = bench.server.cpu() - before
-    wanted = [(n, attempt) for n in range(1, count + 1) for attempt in range(1, deliveries // count + 1)]
-    if sorted(seen) != wanted:
-        raise Failure(f"{deliveries} deliveries were expected, each once: {sorted(seen)[:10]}")
+        spent = bench.server.cpu() - before - deliveries.idle
+    if len(deliveries.seen) != len(wanted):
+        raise Failure(f"{len(wanted)} deliveries were expected, each once: {sorted(deliveries.seen)[:10]}")
     bench.delete(0 if config else count)
     return 1e6 * spent / count
 
 
-_DELIVERED = re.compile(rb"MSG \S+ \S+ (\$JS\.ACK\.\w+\.R\.(\d+)\.(\d+)\.\S+) \d+\r\nx+\r\n")
-
-
-def _received(link: socket.socket, count: int) -> list[tuple[bytes, int, int]]:
-    """The next `count` messages: where to acknowledge each, its sequence, and which attempt it is."""
-    found: list[tuple[bytes, int, int]] = []
-    rest = b""
-    while len(found) < count:
-        chunk = link.recv(1 << 20)
-        if not chunk:
-            raise Failure("the server closed the consumer's connection")
-        rest += chunk
-        end = 0
-        for match in _DELIVERED.finditer(rest):
-            found.append((match[1], int(match[3]), int(match[2])))
-            end = match.end()
-        if b"PING\r\n" in rest[end:]:
-            link.sendall(b"PONG\r\n")
-        rest = rest[end:]
-    return found
-
-
-def show(done: dict[str, list[dict[str, float]]], spell: Callable[..., str]) -> None:
-    """Print a line for each operation; `done`: by server, ours first."""
+def show(done: dict[str, list[dict[str, float]]], reports: list[str], spell: Callable[..., str]) -> None:
+    """Print a line for each operation, and the reports. `done`: by server, ours first."""
     ours, *others = done
     print(
         f"\n{'server CPU us for each':<42}{ours:<24}" + "".join(f"{name:<26}{'theirs / ours':<22}" for name in others)
@@ -289,3 +289,5 @@ def show(done: dict[str, list[dict[str, float]]], spell: Callable[..., str]) -> 
             ratios = [peer / own for own, peer in zip(mine, theirs, strict=True)]
             line += f"{spell(theirs, 1):<26}{spell(ratios, 2) + 'x':<22}"
         print(line.rstrip())
+    for text in reports:
+        print(f"  {text}")
