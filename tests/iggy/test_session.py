@@ -294,6 +294,42 @@ def test_what_comes_behind_a_waiting_poll_does_not_wait(tmp_path: Path) -> None:
     serving(tmp_path, work)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a link is read at each segment")
+def test_the_rest_of_a_large_frame_does_not_wake_the_server_for_each_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+
+    def receive(self: Session, buffer: bytearray, filled: int, inner: Callable[..., int] = Session.receive) -> int:
+        reads.append(filled)
+        return inner(self, buffer, filled)
+
+    async def work(iggy: Iggy) -> None:
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+            await large_topic(client, 1, 10)
+            link = await wire(iggy.tcp_port, Era.V)
+            login = await modern_login(link)
+            batch, count = of_messages([Message(bytes(300_000))], 1)
+            address = classic_codec.write_address(c.SendMessages(S, T, Partitioning.partition(0), count))
+            body = address + batch
+            frame = vsr_frames.request(Code.SEND_MESSAGES, len(body), b"c" * 16, 1, login) + body
+            monkeypatch.setattr(Session, "receive", receive)
+            pieces = [frame[at : at + 30_000] for at in range(0, len(frame), 30_000)]
+            for piece in pieces:
+                link.writer.write(piece)
+                await client.ping()  # the loop has read what was ready
+            assert (await modern_answer(link))[0].status == 0
+            mine = [filled for filled in reads if filled >= 30_000]
+            assert mine[0] == 30_000 and mine[-1] == len(frame) and len(mine) <= 4, "not once for each of eleven pieces"
+            link.writer.write(poll_request(0, 2, login, 5))
+            assert classic_codec.PREFIX.unpack_from((await modern_answer(link))[1])[2] == 2, (
+                "a small frame wakes it again"
+            )
+            link.writer.close()
+
+    serving(tmp_path, work)
+
+
 GOING: list[Any] = [
     None,
     c.PurgeTopic(Identifier("s"), Identifier("t")),

@@ -108,6 +108,36 @@ def test_unused_input_is_passed_again_with_more_after_it() -> None:
     run(conversation)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a link is read at each segment")
+def test_a_link_that_sleeps_until_much_has_come_is_not_ready_before() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        parts: list[int] = []
+        server.take = lambda data: parts.append(len(data)) or len(data)  # type: ignore[func-returns-value]
+        descriptor = server_link._descriptor
+        server_link.sleep_until(1000)
+        link.output.append(bytes(999))
+        link.flush()
+        assert select.select([descriptor], [], [], 0) == ([], [], []), (
+            "999 bytes are in the socket, and nobody is woken"
+        )
+        link.output.append(b"x")
+        link.flush()
+        await server.got.wait()
+        assert parts == [1000]
+        server.got.clear()
+        server_link.sleep_until(1)
+        link.output.append(b"y")
+        link.flush()
+        await server.got.wait()
+        server_link.sleep_until(1 << 30)
+        link.output.append(b"the last words")
+        link.close()
+        await server.ended.wait()
+        assert server.received.endswith(b"the last words")
+
+    run(conversation)
+
+
 def test_many_flush_soon_make_one_write() -> None:
     async def conversation(server: Owner, _: Link, client: Owner, link: Link) -> None:
         for _unused in range(100):

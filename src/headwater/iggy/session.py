@@ -113,9 +113,9 @@ class Session:
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Handle every request that is complete and need not wait; returns the end of the last one."""
-        if filled < self._needed:
+        if self._needed and not self._is_there(filled):
             return 0
-        at = self._needed = 0
+        at = 0
         self._handling = True
         try:
             if self._modern is None:
@@ -149,7 +149,7 @@ class Session:
             most = vsr_frames.MAX_FRAME if talk.client.user is not None else self._largest(vsr_frames.MAX_FRAME)
             modern = vsr_frames.find_request(buffer, at, filled, most)
             if isinstance(modern, int):
-                self._expect(link, modern)
+                self._expect(link, modern, filled - at)
                 return at
             is_send = modern.operation == SEND
             if self._must_wait(is_send):
@@ -162,7 +162,7 @@ class Session:
             return modern.end
         classic = classic_frames.find_request(buffer, at, filled, self._largest(classic_frames.MAX_FRAME))
         if isinstance(classic, int):
-            self._expect(link, classic)
+            self._expect(link, classic, filled - at)
             return at
         if self._must_wait(classic.code == Code.SEND_MESSAGES):
             return at
@@ -170,10 +170,21 @@ class Session:
         talk.classic(buffer, classic, lambda pieces: self._answered(answer, pieces))
         return classic.end
 
-    def _expect(self, link: Link, size: int) -> None:
-        """The frame in front has `size` bytes, not all of which are there."""
+    def _expect(self, link: Link, size: int, filled: int) -> None:
+        """The frame in front has `size` bytes, of which `filled` are there."""
         self._needed = size
         link.expect(size)
+        if size >= LARGE_BYTES:
+            link.sleep_until(size - filled)
+
+    def _is_there(self, filled: int) -> bool:
+        """Whether the frame in front, which was incomplete, is complete now."""
+        size, link = self._needed, self._link
+        if filled >= size:
+            self._needed = 0
+        if size >= LARGE_BYTES and link is not None:
+            link.sleep_until(max(1, size - filled))
+        return filled >= size
 
     def _must_wait(self, is_send: bool) -> bool:
         """Whether this request has to wait for the answers before it; reading pauses then, until they are written."""

@@ -21,6 +21,7 @@ because an event loop does not let others watch the descriptor of a transport.
 import asyncio
 import logging
 import os
+import socket
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ from headwater.net.address import bracketed, plain_host
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
-from headwater.wire.receive import SHARED_SIZE, ReceiveBuffer
+from headwater.wire.receive import LARGEST_READ, SHARED_SIZE, ReceiveBuffer
 
 logger = logging.getLogger(__name__)
 
@@ -388,6 +389,15 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def expect(self, size: int) -> None:
         """The incomplete op in the buffer has `size` bytes in all (`ReceiveBuffer.expect`)."""
         self._input.expect(size)
+
+    def sleep_until(self, count: int) -> None:
+        """Read a plain socket next when `count` more bytes are there, as many as one read takes, or its end; 1 undoes it.
+
+        For the rest of a large op: a reader that takes it segment by segment slows its sender, which shares the socket's
+        lock, its acknowledgements and perhaps its core."""
+        if self._descriptor >= 0 and self._transport is not None and sys.platform == "linux":
+            least = min(count, LARGEST_READ)
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
 
     def read_on(self) -> None:
         """Soon pass the owner its unused input again, without waiting for more."""
