@@ -10,7 +10,9 @@ have two clients, each with its own stream. Payloads have 100 and 1000 bytes, ba
 With HEADWATER_IGGY_SERVER, the path of a real iggy-server (build it in release mode), `real` and `real synced` are that one:
 with its defaults (it answers from memory), and with topics that fsync every batch before the answer (`enforce_fsync`,
 `messages_required_to_save` 1). `unsynced` is compared with `real`, `sync` with `real synced`. The kinds alternate, round by
-round, so that other load on the machine affects all; a figure is the median of the rounds.
+round and a pair one right after the other, so that other load on the machine affects all; a figure is the median of the
+rounds, beside the lowest and the highest. A goal is judged by the median of the rounds' ratios, because single rounds of one
+server differ by a fifth.
 
 Three bounds from the same run are printed, too: the raw copy, a loopback socket between two processes with reads and writes
 of a batch's size, and the raw write of the same into a new file, which are limits of the machine; and `canned`, this client
@@ -299,14 +301,14 @@ def options_of(kind: str) -> TopicOptions | None:
     return SYNCED if kind == "real synced" else None
 
 
-def rounds_of(kinds: Sequence[str], size: int, clients: int, batches: int, rounds: int) -> dict[str, Figures]:
-    """The medians by kind."""
+def rounds_of(kinds: Sequence[str], size: int, clients: int, batches: int, rounds: int) -> dict[str, list[Figures]]:
+    """What the rounds found, by kind. Every other round goes through the kinds backwards."""
     taken: dict[str, list[Figures]] = {kind: [] for kind in kinds}
-    for _ in range(rounds):
-        for kind in kinds:
+    for number in range(rounds):
+        for kind in kinds if number % 2 == 0 else reversed(kinds):
             with tempfile.TemporaryDirectory() as directory:
                 taken[kind].append(measure(start(kind, directory), size, batches, clients, options_of(kind)))
-    return {kind: medians(found) for kind, found in taken.items()}
+    return taken
 
 
 def medians(rounds: Sequence[Figures]) -> Figures:
@@ -316,10 +318,12 @@ def medians(rounds: Sequence[Figures]) -> Figures:
     }
 
 
-def show(kind: str, size: int, row: Figures) -> None:
+def show(kind: str, size: int, rounds: Sequence[Figures]) -> None:
     text = f"{size:5} B x {PER_BATCH} {kind:14}"
-    for phase, found in row.items():
-        text += f"  {phase} {found['MB/s']:6.0f} MB/s {found['msg/s']:9.0f} msg/s"
+    for phase, found in medians(rounds).items():
+        speeds = [one[phase]["MB/s"] for one in rounds]
+        span = f"({min(speeds):.0f}-{max(speeds):.0f})"
+        text += f"  {phase} {found['MB/s']:6.0f} {span:11} MB/s {found['msg/s']:9.0f} msg/s"
         text += f" (CPU s/GB: server {found['server']:.2f}, client {found['client']:.2f})"
     print(text, flush=True)
 
@@ -359,8 +363,9 @@ def main() -> None:
         f"{chunk} bytes at a time: raw loopback copy {raw:.0f} MB/s, raw write to a file {written:.0f} MB/s", flush=True
     )
     peers = list(PEERS.values()) if os.environ.get(REAL) else []
+    kinds = ["canned", *(one for own, other in PEERS.items() for one in ((own, other) if peers else (own,)))]
     for size, clients in ((1000, 1), (1000, 2), (100, 1)):
-        rows = rounds_of(["canned", *PEERS, *peers], size, clients, batches, rounds)
+        rows = rounds_of(kinds, size, clients, batches, rounds)
         several = f" x{clients}" if clients > 1 else ""
         for kind, row in rows.items():
             show(kind + several, size, row)
@@ -372,19 +377,23 @@ def main() -> None:
         memory(kind, messages)
 
 
-def compare(rows: Mapping[str, Figures]) -> None:
+def compare(rows: Mapping[str, Sequence[Figures]]) -> None:
     """Print our throughput divided by theirs, and their server's CPU divided by ours: above 1 ours is better."""
     for own, other in PEERS.items():
         for phase in PHASES:
-            ours, theirs = rows[own][phase], rows[other][phase]
-            speed = ours["MB/s"] / theirs["MB/s"]
-            cost = f"{theirs['server'] / ours['server']:.2f} x" if ours["server"] else "not measured"
+            pairs = zip(rows[own], rows[other], strict=True)
+            ratios = [ours[phase]["MB/s"] / theirs[phase]["MB/s"] for ours, theirs in pairs]
+            speed = statistics.median(ratios)
+            span = f"({min(ratios):.2f}-{max(ratios):.2f})"
+            used, theirs_used = (medians(rows[kind])[phase]["server"] for kind in (own, other))
+            cost = f"{theirs_used / used:.2f} x" if used else "not measured"
             verdict = "reached" if speed >= 1 else "MISSED"
-            print(f"      {phase} {own} against {other}: {speed:.2f} x, server's CPU {cost}; goal 1: {verdict}")
+            print(f"      {phase} {own} against {other}: {speed:.2f} x {span}, server's CPU {cost}; goal 1: {verdict}")
 
 
-def judge(rows: Mapping[str, Figures], raw: float) -> None:
+def judge(rounds: Mapping[str, Sequence[Figures]], raw: float) -> None:
     """Print the goals, and the results relative to the client's limit."""
+    rows = {kind: medians(found) for kind, found in rounds.items()}
     for phase, aim in (("send", 250), ("poll", 1000)):
         wanted = f"wanted are {min(aim, raw / 2):.0f} (the lower of {aim} and half the raw copy)"
         got, most = rows["unsynced"][phase]["MB/s"], rows["canned"][phase]["MB/s"]
