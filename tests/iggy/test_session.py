@@ -493,7 +493,7 @@ class OneLink:
         self.expected: list[int] = []
         self.written: list[bytes] = []
 
-    def expect(self, size: int) -> None:
+    def expect(self, size: int, missing: int = 0) -> None:
         self.expected.append(size)
 
     def push(self) -> int:

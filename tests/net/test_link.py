@@ -114,7 +114,7 @@ def test_a_link_that_sleeps_until_much_has_come_is_not_ready_before() -> None:
         parts: list[int] = []
         server.take = lambda data: parts.append(len(data)) or len(data)  # type: ignore[func-returns-value]
         descriptor = server_link._descriptor
-        server_link.sleep_until(1000)
+        server_link.expect(1000, 1000)
         link.output.append(bytes(999))
         link.flush()
         assert select.select([descriptor], [], [], 0) == ([], [], []), (
@@ -125,11 +125,11 @@ def test_a_link_that_sleeps_until_much_has_come_is_not_ready_before() -> None:
         await server.got.wait()
         assert parts == [1000]
         server.got.clear()
-        server_link.sleep_until(1)
+        server_link.expect(1, 1)
         link.output.append(b"y")
         link.flush()
         await server.got.wait()
-        server_link.sleep_until(1 << 30)
+        server_link.expect(1 << 20, 1 << 30)
         link.output.append(b"the last words")
         link.close()
         await server.ended.wait()

@@ -173,9 +173,7 @@ class Session:
     def _expect(self, link: Link, size: int, filled: int) -> None:
         """The frame in front has `size` bytes, of which `filled` are there."""
         self._needed = size
-        link.expect(size)
-        if size >= LARGE_BYTES:
-            link.sleep_until(size - filled)
+        link.expect(size, size - filled if size >= LARGE_BYTES else 0)
 
     def _is_there(self, filled: int) -> bool:
         """Whether the frame in front, which was incomplete, is complete now."""
@@ -183,7 +181,7 @@ class Session:
         if filled >= size:
             self._needed = 0
         if size >= LARGE_BYTES and link is not None:
-            link.sleep_until(max(1, size - filled))
+            link.expect(size, max(1, size - filled))
         return filled >= size
 
     def _must_wait(self, is_send: bool) -> bool:

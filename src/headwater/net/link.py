@@ -386,17 +386,15 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def expect(self, size: int) -> None:
-        """The incomplete op in the buffer has `size` bytes in all (`ReceiveBuffer.expect`)."""
+    def expect(self, size: int, missing: int = 0) -> None:
+        """The incomplete op in the buffer has `size` bytes in all (`ReceiveBuffer.expect`).
+
+        `missing`: a plain socket is read next when so many more bytes are there, or as many as one read takes, or its end; 1
+        undoes it. For the rest of a large op: a reader that takes it segment by segment slows its sender, which shares the
+        socket's lock, its acknowledgements and perhaps its core."""
         self._input.expect(size)
-
-    def sleep_until(self, count: int) -> None:
-        """Read a plain socket next when `count` more bytes are there, as many as one read takes, or its end; 1 undoes it.
-
-        For the rest of a large op: a reader that takes it segment by segment slows its sender, which shares the socket's
-        lock, its acknowledgements and perhaps its core."""
-        if self._descriptor >= 0 and self._transport is not None and sys.platform == "linux":
-            least = min(count, LARGEST_READ)
+        if missing > 0 and self._descriptor >= 0 and self._transport is not None and sys.platform == "linux":
+            least = min(missing, LARGEST_READ)
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
 
     def read_on(self) -> None:
