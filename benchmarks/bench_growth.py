@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
-from growth_core import connections, listeners, numbered, subscriptions, talkers, under_wildcard
+from growth_core import around_wildcard, connections, listeners, numbered, subscriptions, talkers, under_wildcard
 from growth_stored import consumers, stored, streams, subjects
 from growth_work import Cost
 from load_generator import Failure
@@ -45,8 +45,9 @@ class Growth(NamedTuple):
 GROWTHS = {
     "subscriptions": Growth("subscriptions of one client", (100, 10_000, 100_000), 200_000, subscriptions),
     "numbered": Growth("subscriptions, number last", (100, 10_000, 100_000), 200_000, numbered),
-    "wildcard": Growth("subjects under one wildcard", (100, 10_000, 100_000), 200_000, under_wildcard),
-    "connections": Growth("connections, silent", (10, 1000, 10_000), 200_000, connections),
+    "wildcard": Growth("subjects under one wildcard", (100, 10_000, 100_000), 500_000, under_wildcard),
+    "middle": Growth("subjects with a wildcard in the middle", (100, 10_000, 100_000), 200_000, around_wildcard),
+    "connections": Growth("connections, silent", (10, 1000, 10_000), 500_000, connections),
     "talkers": Growth("connections that publish in turn", (100, 1000, 10_000), 50_000, talkers),
     "listeners": Growth("connections that listen to one subject", (100, 1000, 10_000), 50_000, listeners),
     "subjects": Growth("subjects in a stream", (1000, 100_000, 1_000_000), 50_000, subjects),

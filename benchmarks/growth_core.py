@@ -34,11 +34,11 @@ def numbered(server: Contestant, count: int, messages: int) -> Cost:
     return subscriptions(server, count, messages, b"grow.events.%06d")
 
 
-def under_wildcard(server: Contestant, count: int, messages: int) -> Cost:
+def under_wildcard(server: Contestant, count: int, messages: int, pattern: bytes = b"grow.>") -> Cost:
     """One subscription to `grow.>`; the messages are on `count` subjects in turn."""
     with open_link(server.port) as publisher, open_link(server.port) as receiver:
         taken = Taken(server)
-        receiver.sendall(b"SUB grow.> 1\r\nPING\r\n")
+        receiver.sendall(b"SUB %b 1\r\nPING\r\n" % pattern)
         read_until(receiver, b"PONG\r\n")
         order = [position * STRIDE % count for position in range(messages)]
         operations = [b"PUB grow.%06d.events %d\r\n%b\r\n" % (number, len(PAYLOAD), PAYLOAD) for number in order]
@@ -47,6 +47,11 @@ def under_wildcard(server: Contestant, count: int, messages: int) -> Cost:
         cpu = cheapest(server, messages, lambda: flow.move(publisher, operations, expected))
         taken.stop()
         return Cost(cpu, taken.bytes, 0.0)
+
+
+def around_wildcard(server: Contestant, count: int, messages: int) -> Cost:
+    """The same with a subscription to `grow.*.events`: no beginning of a subject says that it matches."""
+    return under_wildcard(server, count, messages, b"grow.*.events")
 
 
 def connections(server: Contestant, count: int, messages: int) -> Cost:

@@ -111,3 +111,47 @@ def test_a_series_longer_than_its_arrays_and_one_that_is_cut_off_are_whole() -> 
         assert 0 < len(cut) - used < 40, "only the last one is left"
         desk.feed(publisher, sent[used:])
         assert link.take_flushed() == expected
+
+
+APART = [b"l.%d" % number for number in range(12)] + [b"w.1.x", b"w.22.x", b"both", b"nobody", b"l.", b"_INBOX.l"]
+PAYLOADS = [b"", b"x" * 9, b"PUB l.1 1\r\n"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 0, 0, 7])), min_size=12, max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from(APART), st.sampled_from(["", "", "", "r.1 ", "_R_.1 "]), st.sampled_from(PAYLOADS)),
+        max_size=60,
+    ),
+    st.sampled_from([PLAIN, QUIET]),
+)
+def test_publishes_to_subjects_with_a_subscription_each_are_delivered_as_if_each_had_arrived_alone(
+    receivers: list[tuple[int, int]], sent: list[tuple[bytes, str, bytes]], connect: bytes
+) -> None:
+    subscriptions = [(which, b"l.%d" % n, b"", maximum) for n, (which, maximum) in enumerate(receivers)]
+    subscriptions += [(1, b"w.*.x", b"", 0), (1, b"both", b"", 0), (2, b"both", b"", 0)]
+    together, alone = build(subscriptions, connect), build(subscriptions, connect)
+    ops = [
+        b"PUB %b %b%d\r\n%b\r\n" % (subject, reply.encode(), len(payload), payload) for subject, reply, payload in sent
+    ]
+    for part in (
+        ops,
+        ops,
+        [b"SUB l.3 99\r\n", *ops],
+        ops,
+    ):  # what is known of a subject is used from the second time on
+        fed(together[0], together[1][0][0], b"".join(part))
+        for op in part:
+            fed(alone[0], alone[1][0][0], op)
+        assert outcome(*together) == outcome(*alone)
+
+
+def test_a_thousand_subjects_with_a_subscription_each_get_their_own_messages_in_order() -> None:
+    desk = Desk()
+    publisher, (_, link) = desk.connect()[0], (receiver := desk.connect())
+    desk.feed(receiver[0], b"".join(b"SUB own.%d %d\r\n" % (number, number) for number in range(1000)))
+    order = [number * 7 % 1000 for number in range(3000)]
+    desk.feed(publisher, b"".join(b"PUB own.%d 4\r\n%04d\r\n" % (number, number) for number in order))
+    assert link.take_flushed() == b"".join(b"MSG own.%d %d 4\r\n%04d\r\n" % (n, n, n) for n in order)
+    assert publisher.traffic.messages == 3000
+    assert publisher.traffic.bytes == 12_000

@@ -1,5 +1,7 @@
 """The trie and its cache agree with the plain matching rule after any insertions and removals."""
 
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fake_link import FakeLink
@@ -86,6 +88,20 @@ def test_a_flood_of_one_time_subjects_leaves_every_answer_right() -> None:
             sublist.insert(Subscription(b"once.%d" % number, b"", b"1"))
         expected = 2 if number % 4 == 0 else 1
         assert len(sublist.match(b"once.%d" % number).plain) == expected
+
+
+def test_subscriptions_that_ended_are_not_held_on_to() -> None:
+    sublist = Sublist()
+    ended = [Subscription(b"once.%d" % number, b"", b"1") for number in range(5000)]
+    free = sys.getrefcount(ended[7])
+    for subscription in ended:
+        sublist.insert(subscription)
+    for subscription in ended:
+        assert sublist.match(subscription.subject).plain == [subscription]
+    for subscription in ended:
+        sublist.remove(subscription)
+    held = sys.getrefcount(ended[7])
+    assert held == free
 
 
 def test_so_many_different_answers_are_not_all_kept() -> None:

@@ -66,7 +66,7 @@ asyncio.run(main())
 """
 AUTH = """
 import bcrypt, nacl.signing
-from headwater.exchange.auth.passwords import is_correct
+from headwater.model.passwords import is_correct
 from headwater.model.signatures import is_signed
 assert is_correct(bcrypt.hashpw(b"x", bcrypt.gensalt(4)).decode(), "x")
 key = nacl.signing.SigningKey.generate()

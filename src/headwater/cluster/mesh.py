@@ -27,7 +27,7 @@ Rules, from the cluster protocol document and the behaviour of gnatsd 1.4.1 and 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from headwater.exchange.auth.passwords import is_correct, is_hashed
+from headwater.model.passwords import is_correct, is_hashed
 from headwater.model.record import Record
 from headwater.net.address import UrlAddress, bracketed, url_address
 from headwater.wire.error_texts import encode_error

@@ -16,6 +16,7 @@ Source: client protocol document; exact texts and their effects as in nats-serve
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.exchange.ahead import AHEAD, deliver_ahead
     from cython.cimports.headwater.exchange.auth.guard import Guard
     from cython.cimports.headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
     from cython.cimports.headwater.exchange.router import Router
@@ -25,6 +26,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.message_view import MessageView, renamed
     from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
+    from headwater.exchange.ahead import AHEAD, deliver_ahead
     from headwater.exchange.auth.guard import Guard
     from headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
     from headwater.exchange.router import Router
@@ -204,6 +206,9 @@ class Session(ClientOpHandler):
                         deliveries = router.route_plain(self.outlet, match, message)
                         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
                             self._no_responders(message.subject_bytes(), message.reply_bytes())
+                        if len(match.plain) == 1 and free:
+                            self.traffic.messages += deliver_ahead(ops, router.sublist, router.flusher, self.outlet)
+                            self.traffic.bytes += AHEAD.payload
                     self.traffic.messages += 1
                     self.traffic.bytes += message.end - message.headers
             if not cython.compiled or not ops.next_publish():  # interpreted, `take_publishes` goes on

@@ -1,5 +1,6 @@
 cimport cython
 from headwater.exchange.auth.guard cimport Guard
+from headwater.wire.known_subjects cimport KnownSubjects
 from headwater.net.endpoint cimport Endpoint
 from headwater.wire.memory cimport OutputBuffer
 
@@ -22,18 +23,19 @@ cdef class Outlet:
 
 @cython.final
 cdef class Subscription:
-    cdef readonly bytes subject
-    cdef readonly bytes queue
-    cdef readonly bytes sid
+    # First what a delivery touches: with the object's head it is one cache line.
     cdef readonly Outlet outlet
-    cdef readonly object callback
-    cdef public object traced
-    cdef bytes after_subject
     cdef bytes msg
-    cdef bytes hmsg
     cdef public Py_ssize_t maximum
     cdef public Py_ssize_t delivered
     cdef public bint closed
+    cdef readonly bytes subject
+    cdef readonly bytes queue
+    cdef readonly bytes sid
+    cdef readonly object callback
+    cdef public object traced
+    cdef bytes after_subject
+    cdef bytes hmsg
 
 
 cdef class Node
@@ -75,12 +77,6 @@ cdef class Node:
 
 
 @cython.final
-cdef class Known:
-    cdef bytes subject
-    cdef Match match
-
-
-@cython.final
 cdef class Beginning:
     cdef bytes prefix
     cdef bint deep
@@ -96,8 +92,7 @@ cdef class Sublist:
     cdef Py_ssize_t _made
     cdef Py_ssize_t _missed
     cdef Py_ssize_t _passing
-    cdef Py_ssize_t _mask
-    cdef list _cache
+    cdef KnownSubjects _known
     cdef dict _seen
     cdef bytes _prefix
     cdef Match _prefix_found
@@ -108,4 +103,6 @@ cdef class Sublist:
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _empty_match(self)
+    cdef int _remember(self, unsigned long long tag, bytes subject, Match found) except -1
+    cdef Py_ssize_t _most_known(self) except -1
     cdef Match _grown(self, Match match, Node node)

@@ -9,10 +9,10 @@ and wildcard subscriptions). A Match is an immutable snapshot; every change of i
 Match of another generation is stale.
 
 Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once per generation, so
-walking a new subject makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, one per hash slot, saves the
-walk; new entries replace old ones, so a flood of one-time subjects does not grow it, and it is bypassed while it misses
-more than it hits. Where a wildcard covers everything after a prefix, only the prefix is cached and the table is not
-used: a thousand subjects under `bench.>` take one entry.
+walking a new subject makes no list of subscriptions. And a table of subjects (`wire.known_subjects`) saves the walk. It
+grows with the number of subscriptions, not with a flood of one-time subjects: what then replaces what is still right is
+counted, and the table is bypassed for a while. Where a wildcard covers everything after a prefix, only the prefix is
+cached and the table is not used: a thousand subjects under `bench.>` take one entry.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
 """
@@ -20,28 +20,23 @@ Sources: client protocol document ("SUB", wildcards); nats-server for subjects w
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.exchange.auth.guard import Guard
     from cython.cimports.headwater.net.endpoint import Endpoint
-    from cython.cimports.headwater.wire.memory import (
-        OutputBuffer,
-        equals,
-        find_byte,
-        has_empty_token,
-        hash_slice,
-        slice_bytes,
-    )
+    from cython.cimports.headwater.wire.known_subjects import Known, KnownSubjects, tag_of
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, slice_bytes
 else:
     from headwater.exchange.auth.guard import Guard
     from headwater.net.endpoint import Endpoint
-    from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, hash_slice, slice_bytes
+    from headwater.wire.known_subjects import Known, KnownSubjects
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, slice_bytes
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from headwater.model.subject import is_literal
 
-# Number of subjects, a power of two; also the most Matches cached for one generation of interest.
-CACHE_SIZE: int = 1 << 13
+CACHE_SIZE: int = 1 << 13  # Matches cached for one generation of interest; interpreted, also subjects
 MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
 
 _NO_GROUPS: "list[list[Subscription]]" = []  # these two are shared and never modified
@@ -250,14 +245,6 @@ class Match:
 _NO_NODES: list[Node] = []
 
 
-class Known:
-    """An entry of the cache: the Match of `subject`."""
-
-    def __init__(self, subject: bytes, match: Match) -> None:
-        self.subject = subject
-        self.match = match
-
-
 class Beginning:
     """The Match of every subject that consists of `prefix` and one more token, or (`deep`) any number of tokens: no
     literal token follows in the trie.
@@ -280,8 +267,7 @@ class Sublist:
         self._made = 0
         self._missed = 0  # cache misses minus hits, at least 0
         self._passing = 0  # the number of subjects for which the cache is still bypassed
-        self._mask = CACHE_SIZE - 1
-        self._cache: list[Known | None] = [None] * CACHE_SIZE
+        self._known = KnownSubjects()
         self._seen: dict[bytes, Match] = {}  # the cache when interpreted
         # The state of the last walk before the last token: often the next subject differs only in that token.
         self._prefix = b""
@@ -334,6 +320,15 @@ class Sublist:
             node.set_child(token, None)
         self.count -= 1
         self.generation += 1
+        self._release()
+
+    def _release(self) -> None:
+        """Forget what is cached, all of it stale by now, if few subscriptions are left: it holds on to those that ended."""
+        if cython.compiled:
+            if self._known.size > 1 << 10 and self._known.size > 8 * self.count:
+                self._known._make(1 << 10)
+        elif len(self._seen) > 8 * self.count:
+            self._seen.clear()
 
     def all(self) -> list[Subscription]:
         """Every subscription, in no particular order."""
@@ -374,19 +369,45 @@ class Sublist:
             return self._walk(buffer, start, end)
         if start < end and (buffer[start] == 95 or buffer[start] == 36):  # _ and $: inboxes and acks seldom repeat
             return self._walk(buffer, start, end)
-        slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
-        known: Known | None = self._cache[slot]
-        if known is not None and known.match.generation == self.generation:
-            if equals(buffer, start, end, known.subject):
-                self._missed -= self._missed > 0
-                return known.match
-        self._missed += 1
-        if self._missed > 1024:  # more misses than hits: for a while the walk without the cache is cheaper
-            self._missed = 0
-            self._passing = 1 << 15
+        tag: cython.ulonglong = 0
+        if cython.compiled:
+            tag = tag_of(
+                cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer)) + start, end - start, self.generation
+            )
+        known: object = self._known.find(buffer, start, end, tag)
+        if known is not None:
+            self._missed -= self._missed > 0
+            return cython.cast(Match, known)
         found: Match = self._walk(buffer, start, end)
-        self._cache[slot] = Known(slice_bytes(buffer, start, end), found)
+        self._remember(tag, slice_bytes(buffer, start, end), found)
         return found
+
+    def _remember(self, tag: cython.ulonglong, subject: bytes, found: Match) -> cython.int:
+        """Have the table know the Match of a subject."""
+        if cython.compiled:
+            only: Subscription | None = None
+            text: bytes = subject
+            if not found.groups and len(found.plain) == 1:
+                only = found.plain[0]
+                if only.outlet is None:
+                    only = None
+                elif only.msg:
+                    subject, text = only.subject, only.msg
+            evicted: cython.Py_ssize_t = self._known.evicted
+            self._known.add(tag, Known(subject, found, only, self.generation), text, self._most_known())
+            if self._known.evicted != evicted:
+                self._missed += 1
+                if self._missed > 1024:  # more subjects than the table may have: for a while walking is cheaper
+                    self._missed = 0
+                    self._passing = 1 << 15
+        return 0
+
+    def _most_known(self) -> cython.Py_ssize_t:
+        """The most slots of the table, a power of two, half of which are filled: four for each subscription."""
+        most: cython.Py_ssize_t = 1 << 16  # at least: under wildcards there are more subjects than subscriptions
+        while most < 4 * self.count and most < 1 << 20:
+            most *= 2
+        return most
 
     def _match_interpreted(self, subject: bytes) -> Match:
         """`match` when interpreted: a dict is then cheaper than a table of slots, and never bypassing it is cheaper too."""
@@ -475,7 +496,7 @@ class Sublist:
         """The empty Match that every walk begins with. If it is stale, or too many Matches are cached, it is replaced
         and with it their cache.
         """
-        if self._no_match.generation != self.generation or self._made > self._mask:
+        if self._no_match.generation != self.generation or self._made >= 1 << 13:
             self._no_match = Match(self.generation, [])
             self._made = 0
             self._prefix_node = None

@@ -17,10 +17,10 @@ from headwater.exchange.access_options import (
     UserOptions,
 )
 from headwater.exchange.auth.identity import Credentials, Identity, PasswordCheck, Refusal, Verdict
-from headwater.exchange.auth.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.exchange.auth.permissions import Rules, rules_of
 from headwater.exchange.options import BrokerOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.model.signatures import decode_base64, is_signed, require_nacl
 
 if TYPE_CHECKING:

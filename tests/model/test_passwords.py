@@ -3,7 +3,7 @@
 import bcrypt
 import pytest
 
-from headwater.exchange.auth.passwords import is_correct, is_hashed
+from headwater.model.passwords import is_correct, is_hashed
 
 SECRET = "correct horse"
 HASHES = [bcrypt.hashpw(SECRET.encode(), bcrypt.gensalt(4, prefix)).decode() for prefix in (b"2a", b"2b")]

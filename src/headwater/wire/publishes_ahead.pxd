@@ -1,0 +1,20 @@
+cimport cython
+from headwater.wire.client_ops cimport ClientOpParser
+from headwater.wire.known_subjects cimport KnownSubjects
+
+
+@cython.final
+cdef class PublishesAhead:
+    cdef readonly Py_ssize_t count
+    cdef Py_ssize_t window
+    cdef Py_ssize_t payload
+    cdef Py_ssize_t[65] start
+    cdef Py_ssize_t[64] tail
+    cdef Py_ssize_t[64] size
+    cdef unsigned long long[64] only
+    cdef unsigned long long[64] text
+    cdef unsigned long long[64] _tag
+
+    cdef int collect(self, ClientOpParser ops, KnownSubjects known, Py_ssize_t generation) except -1
+    cdef int look_up(self, KnownSubjects known) except -1
+    cdef int took(self, ClientOpParser ops, Py_ssize_t done, Py_ssize_t collected) except -1
