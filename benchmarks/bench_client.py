@@ -59,6 +59,7 @@ class Case:
 
 CASES = [
     Case("publish", "publish", "publish", 400_000, 10_000, 10, c_goal=1.2),
+    Case("publish, many", "publish_many", "publish", 400_000, 10_000, 10, c_goal=1.2),
     Case("async for", "iterate", "callback", 250_000, 10_000, 10, c_goal=1.0),
     Case("callback", "callback", "callback", 250_000, 10_000, 10),
     Case("coroutine callback", "coroutine", "callback", 250_000, 10_000, 0),
@@ -127,7 +128,7 @@ def build_libnats(directory: Path) -> str:
 def run_once(role: str, way: str, port: int, messages: int, loop: str) -> Outcome:
     """One run, with its feeder or responder if the case needs one."""
     spec = Spec(role, way, port, messages, loop)
-    if way == "publish":
+    if way.startswith("publish"):
         return Load(spec).result()
     if way.startswith("request"):
         answering = Load(Spec("responder", way, port, 0))

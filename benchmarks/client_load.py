@@ -85,6 +85,7 @@ async def headwater_client(spec: Spec) -> Outcome:
     client = await headwater.connect(f"nats://127.0.0.1:{spec.port}", reconnect=False)
     run: Callable[[Any, Spec], Awaitable[Outcome]] = {
         "publish": _headwater_publish,
+        "publish_many": _headwater_publish_many,
         "iterate": _headwater_iterate,
         "callback": _headwater_callback,
         "coroutine": _headwater_coroutine,
@@ -103,6 +104,14 @@ async def _headwater_publish(client: Any, spec: Spec) -> Outcome:
     watch = Stopwatch()
     for _ in repeat(None, spec.messages):
         await client.publish(SUBJECT, PAYLOAD)
+    await client.flush(TIMEOUT)
+    return watch.read(spec.messages)
+
+
+async def _headwater_publish_many(client: Any, spec: Spec) -> Outcome:
+    """A tuple is made for each message, as a program would that has payloads for a subject."""
+    watch = Stopwatch()
+    await client.publish_many(zip(repeat(SUBJECT, spec.messages), repeat(PAYLOAD)))
     await client.flush(TIMEOUT)
     return watch.read(spec.messages)
 

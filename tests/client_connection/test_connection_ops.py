@@ -184,6 +184,55 @@ def test_awaiting_publishes_gives_the_loop_a_turn_once_in_a_mebibyte() -> None:
     assert finish(main()) == 3
 
 
+def test_publishes_to_a_server_that_is_behind_try_to_write_once_in_128_kib() -> None:
+    """They tried with each message, which was half of the CPU of a client that is faster than its server."""
+
+    async def main() -> int:
+        async with conversation() as (client, peer):
+            peer.stop_reading()
+            link = client._connection.link
+            assert link is not None
+            while not link._blocked:
+                client.publish("a", bytes(1000))
+            tries = 0
+            flush = link.flush
+
+            def count() -> None:
+                nonlocal tries
+                tries += 1
+                flush()
+
+            link.flush = count  # type: ignore[method-assign]
+            for _ in range(1 << 10):
+                client.publish("a", bytes(1000))
+            return tries
+
+    assert 7 <= finish(main()) <= 9
+
+
+def test_a_publish_asks_for_a_turn_only_where_it_would_wait() -> None:
+    """Part of the output is written: what is left, and not the buffer's size, is what the turn waits for. Turns that wait
+    for nothing were taken with each message, until the server read on."""
+
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            peer.stop_reading()
+            connection = client._connection
+            link = connection.link
+            assert link is not None
+            while not link._blocked:
+                client.publish("a", bytes(1000))
+            for _ in range(2 << 10):
+                connection.begin_turn()
+                wants_turn = isinstance(client.publish("a", bytes(1000)), Later)
+                waiting = link.draining()
+                assert wants_turn == (waiting is not None)
+                if waiting is not None:
+                    waiting.cancel()
+
+    finish(main())
+
+
 def test_a_program_that_only_publishes_still_answers_pings() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):

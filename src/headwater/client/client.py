@@ -10,7 +10,7 @@ may be awaited: that costs nothing, but for a turn of the loop once in a MiB, an
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -24,6 +24,7 @@ from headwater.client_connection.connection import Connection
 from headwater.client_connection.connection_ops import BytesLike, Sender
 from headwater.client_connection.connector import Connector
 from headwater.client_connection.events import EventCallback, Events, EventStream
+from headwater.client_connection.many_publishes import Outgoing
 from headwater.client_connection.options import ClientOptions, ConnectArguments
 from headwater.client_connection.requests import Requests, new_inbox
 from headwater.client_connection.server_url import parse_server_urls
@@ -91,6 +92,17 @@ class Client(Sender):
     def is_closed(self) -> bool:
         """Whether the client is closed for good."""
         return self._connection.closed.done()
+
+    async def publish_many(self, messages: Iterable[Outgoing]) -> int:
+        """Publish all `messages`, tuples of subject, data and, where there are some, headers; returns how many they were.
+
+        They are buffered as by `publish`, for half of the cost: the loop over them is compiled, and waits where awaited
+        publishes would. `messages` may be a generator: the event loop has its turn every few milliseconds.
+
+        Raises what `publish` raises, and TypeError for what is no such tuple, with a note that names the message. Those
+        before it were accepted, and an iterator has given none after it: pass it again to go on.
+        """
+        return await self._connection.publish_many(messages)
 
     async def subscribe(
         self,

@@ -15,13 +15,15 @@ wrapped: coroutine methods block, asynchronous iterations become plain ones, `as
 has the signatures.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from headwater.client import client as asynchronous
 from headwater.client.request_many import Sentinel
 from headwater.client_connection.connection_ops import BytesLike
+from headwater.client_connection.many_publishes import Outgoing
 from headwater.client_connection.options import ConnectArguments
 from headwater.client_connection.subscription import Subscription, WhenFull
 from headwater.client_connection.timeouts import Timeout
@@ -31,6 +33,8 @@ from headwater.net.loop_thread import LoopThread, SyncProxy, iterate
 
 if TYPE_CHECKING:
     from headwater.client.sync_types import SyncJetStream
+
+PIECE = 128  # messages read ahead of `publish_many`: a hop of 50 us is less than half a microsecond for each then
 
 
 class SyncSubscription:
@@ -112,14 +116,15 @@ class SyncClient:
 
         self._loop.run(send())
 
-    def publish_many(self, messages: Sequence[tuple[str, BytesLike]]) -> None:
-        """Publish `messages`, pairs of subject and data, with one hop between threads."""
-
-        async def send() -> None:
-            for subject, data in messages:
-                await self._client.publish(subject, data)
-
-        self._loop.run(send())
+    def publish_many(self, messages: Iterable[Outgoing]) -> int:
+        """As `Client.publish_many` of `messages`. A list or tuple costs one hop between threads. What else there is to
+        iterate over is read in this thread, a piece of up to 128 messages at a time, so that it may use this client."""
+        if isinstance(messages, list | tuple):
+            return self._loop.run(self._client.publish_many(messages))
+        connection, source, sent = self._client._connection, iter(messages), 0
+        while piece := list(islice(source, PIECE)):
+            sent = self._loop.run(connection.publish_many(piece, sent))
+        return sent
 
     def subscribe(
         self,

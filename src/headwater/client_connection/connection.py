@@ -18,7 +18,7 @@ when it is read.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from headwater.client_connection.awaitables import Bell
@@ -36,6 +36,7 @@ from headwater.client_connection.events import (
 )
 from headwater.client_connection.flushes import Flushes
 from headwater.client_connection.keep_alive import KeepAlive
+from headwater.client_connection.many_publishes import ManyPublishes, Outgoing
 from headwater.client_connection.server_errors import Refusal, ends_the_connection, refusal_of, server_error
 from headwater.client_connection.server_url import ServerAddress
 from headwater.client_connection.subscription import Subscription
@@ -261,6 +262,13 @@ class Connection(ConnectionOps):
         """Stop delivering to the subscription."""
         self._subscriptions.pop(subscription.sid, None)
         self.drop_queue(subscription.sid)
+
+    async def publish_many(self, messages: Iterable[Outgoing], before: int = 0) -> int:
+        """Buffer `messages`, with a turn of the loop where one is due; returns how many, with those `before` them."""
+        many = ManyPublishes(self, messages, before)
+        while many.send_some():
+            await self.give_way()
+        return many.sent
 
     async def flush(self, timeout: float | None) -> None:
         """PING, and wait for the PONG: the server has processed everything before it. Without a server, on the next link.

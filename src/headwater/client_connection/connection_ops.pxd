@@ -21,6 +21,9 @@ cdef class ConnectionOps(ServerOpHandler):
     cpdef int on_message(self, MessageView message) except? -1
     cpdef publish(self, str subject, data, str reply, headers)
     cdef object send(self, str subject, data, str reply, headers)
+    cdef bint buffer(self, str subject, data, str reply, headers) except? -1
+    cdef bint buffer_any(self, str subject, data, str reply, headers) except? -1
+    cdef begin_to_write(self, Py_ssize_t size)
 
 cdef class Sender:
     cdef public ConnectionOps _connection

@@ -108,13 +108,32 @@ class ConnectionOps(ServerOpHandler):
         self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
     ) -> Awaitable[None]:
         """`publish` for callers that are compiled: nothing looks for an override of it."""
-        link: Link | None = self.link
+        return self.turn if self.buffer(subject, data, reply, headers) else _DONE
+
+    def buffer(self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None) -> cython.bint:
+        """Buffer a message. Whether the event loop should have a turn then: `give_way`."""
         writer: OpWriter = self.writer
         output: OutputBuffer = writer.output
+        before: cython.Py_ssize_t = output.size
+        if headers is not None or not self.open or not isinstance(data, bytes) or len(reply) > 0:
+            if not self.buffer_any(subject, data, reply, headers):
+                return self.writer.output.size >= TURN_BYTES
+        elif len(data) > self.max_payload > 0 or not writer.again(subject, data):
+            self.buffer_any(subject, data, reply, headers)
+        self.since_turn += output.size - before
+        # Not with each message after so many bytes: one that finds the server behind would ask again for nothing.
+        if before == 0 or before ^ output.size >= SEND_EARLY:  # a power of two: a bit from there on has changed
+            self.begin_to_write(output.size)
+        # What waits is counted as `Link.draining` does: bytes that are written already need no turn.
+        return self.since_turn >= TURN_BYTES or output.size - output.head > TURN_BYTES
+
+    def buffer_any(
+        self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
+    ) -> cython.bint:
+        """Buffer a message of any form; whether there is a link, otherwise it is kept for the next."""
         block: bytes = b""
         payload: bytes
         size: cython.Py_ssize_t
-        before: cython.Py_ssize_t = output.size
         if headers is not None:
             block = self.encode_headers(headers)
         payload = data if isinstance(data, bytes) else bytes(memoryview(data))
@@ -125,19 +144,20 @@ class ConnectionOps(ServerOpHandler):
                 value=size,
                 limit=self.max_payload,
             )
-        if link is None or not self.open:
+        if not self.open:
             self.keep_for_later(size)
-            self.writer.publish(subject, reply, block, payload)
-            return _DONE if self.writer.output.size < TURN_BYTES else self.turn
-        writer.publish(subject, reply, block, payload)
-        self.since_turn += output.size - before
-        if output.size >= SEND_EARLY:
+        self.writer.publish(subject, reply, block, payload)
+        return self.open
+
+    def begin_to_write(self, size: cython.Py_ssize_t) -> None:
+        """Write the output of `size` bytes: now, if that is much, otherwise with all of this turn of the loop."""
+        link: Link | None = self.link
+        if link is None:
+            return
+        if size >= SEND_EARLY:
             link.flush()
-        elif before == 0:  # otherwise a flush is scheduled, or waits for the server to read
+        else:
             link.flush_soon()
-        if self.since_turn < TURN_BYTES and output.size < TURN_BYTES:
-            return _DONE
-        return self.turn
 
     def respond(self, reply: str, data: BytesLike, headers: HeaderSource | Headers | None) -> Awaitable[None]:
         """For messages: publish to their reply subject."""

@@ -41,6 +41,16 @@ class OpWriter:
         self.last_reply_head = ""
         self.known: dict[str, bytes] = {}
 
+    def again(self, subject: str, payload: bytes) -> cython.bint:
+        """PUB without a reply subject, if subject and size are those of the last one; whether it was. Else nothing is
+        written: `publish` it."""
+        if len(payload) != self.last_size or not (subject is self.last_subject or subject == self.last_subject):
+            return False
+        if len(self.last_line) == 0:
+            return False
+        self.output.append_framed(self.last_line, payload)
+        return True
+
     def publish(self, subject: str, reply: str, header_block: bytes, payload: bytes) -> cython.int:
         """PUB, or HPUB when `header_block` is not empty. Raises SubjectError for the subject or the reply subject."""
         output: OutputBuffer = self.output
