@@ -1,10 +1,12 @@
 """Requests about streams: what an account may have, what a configuration may become, and what survives a restart."""
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
 from support.jetstream_in_process import Desk, served
+from support.recording_files import RecordingFiles
 
 from headwater.jetstream_documents.account import AccountLimits
 from headwater.streams import upkeep
@@ -90,6 +92,49 @@ def test_purges_and_deletions_survive_a_restart_and_sequences_go_on(tmp_path: Pa
         async with served(tmp_path) as desk:
             state = (await desk.api("STREAM.INFO.S"))["state"]
             assert (state["messages"], state["first_seq"], state["last_seq"]) == (0, 12, 11)
+
+    asyncio.run(main())
+
+
+def test_requests_behind_a_removal_wait_until_it_is_durable(tmp_path: Path) -> None:
+    requests = [
+        ("STREAM.MSG.DELETE.S", {"seq": 2}),
+        ("STREAM.PURGE.S", {"filter": "S.1"}),
+        ("STREAM.PURGE.S", {"filter": "S.none"}),
+        ("STREAM.INFO.S", None),
+        ("STREAM.PURGE.S", {"seq": 4}),
+        ("STREAM.MSG.DELETE.S", {"seq": 2}),
+        ("STREAM.INFO.S", None),
+    ]
+
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            assert code(await desk.consume("S", "reader")) is None
+            for number in range(6):
+                await desk.publish(f"S.{number % 2}", b"%d" % number)
+            answers = await asyncio.gather(*(desk.api(*request) for request in requests))
+            deleted, purged, none, info, below, gone, last = answers
+            assert (deleted["success"], purged["purged"], none["purged"], below["purged"]) == (True, 2, 0, 2)
+            assert (info["state"]["messages"], code(gone), last["state"]["first_seq"]) == (3, 10057, 5)
+            consumer = await desk.api("CONSUMER.INFO.S.reader")
+            assert consumer["num_pending"] == 1
+
+    asyncio.run(main())
+
+
+def test_a_removal_that_cannot_be_written_is_refused_and_the_next_request_served() -> None:
+    async def main() -> None:
+        files = RecordingFiles()
+        async with served(Path("/store"), files=files) as desk:
+            await desk.make("S")
+            for number in range(4):
+                await desk.publish("S.x", b"%d" % number)
+            files.faults |= dict.fromkeys(range(files.attempts, files.attempts + 8), errno.EIO)
+            requests = [("STREAM.MSG.DELETE.S", {"seq": 2}), ("STREAM.PURGE.S", {"seq": 4}), ("STREAM.INFO.S", None)]
+            deleted, purged, info = await asyncio.gather(*(desk.api(*request) for request in requests))
+            assert (code(deleted), code(purged)) == (10057, 10110)
+            assert info["state"]["messages"] == 3
 
     asyncio.run(main())
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state import contents as contents_module
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.subject_table import SubjectFilter
-from headwater.jetstream_timing import looking
+from headwater.jetstream_timing import looking, purging
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.memory_files import MemoryFiles
 
@@ -32,6 +32,14 @@ def held(subjects: list[bytes], history: int = -1) -> Contents:
     )
     add(contents, subjects)
     return contents
+
+
+def finish(steps: Generator[None, None, int]) -> int:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return int(end.value)
 
 
 def add(contents: Contents, subjects: list[bytes]) -> None:
@@ -53,6 +61,7 @@ def test_each_look_sees_what_a_plain_list_holds(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking, "SUBJECTS", 2)
         patch.setattr(looking, "SCAN_RECORDS", 3)
+        patch.setattr(purging, "SCAN_RECORDS", 3)
         patch.setattr(looking, "PASSED", 3)
 
         def look(work: Callable[[Contents], Awaitable[T]], more: list[bytes]) -> tuple[T, list[bytes]]:
@@ -94,8 +103,9 @@ def test_a_purge_in_turns_is_the_purge_at_once(subjects: list[bytes], pattern: b
     reported: list[tuple[int, bytes]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking, "SCAN_RECORDS", 3)
+        patch.setattr(purging, "SCAN_RECORDS", 3)
         patch.setattr(looking, "PASSED", 3)
-        count = asyncio.run(looking.purge(in_turns, wanted, below, keep, reported.extend))
+        count = finish(purging.purging(in_turns, wanted, below, keep, reported.extend))
     assert count == at_once.purge(wanted, below=below, keep=keep) == len(reported)
     left = [[record.offset for record in contents.scan(0)] for contents in (at_once, in_turns)]
     assert left[0] == left[1]
@@ -133,7 +143,7 @@ def test_the_only_message_of_a_subject_is_found_counted_and_purged_without_readi
         found = await looking.next_matching(contents, 2, wanted)
         assert found is not None
         assert found.offset == 50
-        assert await looking.purge(contents, wanted, 0, 0, lambda gone: None) == 1
+        assert finish(purging.purging(contents, wanted, 0, 0, lambda gone: None)) == 1
 
     asyncio.run(main())
     assert contents.subjects.messages == 100

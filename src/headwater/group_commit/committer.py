@@ -23,6 +23,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -52,14 +53,17 @@ _INLINE_BYTES: cython.Py_ssize_t = INLINE_BYTES
 _LONE_BYTES: cython.Py_ssize_t = LONE_BYTES
 
 
+OnWritten = Callable[[StorageError | None], None]
+
+
 class Group:
-    """Items that are written together. `since`: when the oldest was added, seconds. `barriers`: futures of calls that
-    wait for the write."""
+    """Items that are written together. `since`: when the oldest was added, seconds. `barriers`: called with the outcome of
+    the write."""
 
     items: list[Any]
     size: int
     since: float
-    barriers: list[asyncio.Future[None]]
+    barriers: list[OnWritten]
 
     def __init__(self) -> None:
         self.items = []
@@ -144,9 +148,14 @@ class Committer:
     async def barrier(self) -> None:
         """Wait until everything staged and deleted so far is durable. Raises StorageError if writing failed."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self._next.barriers.append(future)
-        self._write_deletions()
+        self.when_written(partial(_resolve, future))
         await future
+
+    def when_written(self, done: OnWritten) -> None:
+        """Call `done` later, once everything staged and deleted so far is durable, or with the error if writing failed; it
+        raises nothing."""
+        self._next.barriers.append(done)
+        self._write_deletions()
 
     async def settle(self) -> None:
         """Wait until everything staged so far is durable, or has failed; unlike `flush`, not for later items."""
@@ -255,9 +264,9 @@ class Committer:
                     now: cython.double = perf_counter()
                     self._stats.acks.note(now - group.since, now)
         finally:
-            for future in group.barriers:
-                if not future.done():
-                    future.set_exception(as_storage_error(error)) if error is not None else future.set_result(None)
+            failure = as_storage_error(error) if error is not None and group.barriers else None
+            for done in group.barriers:
+                done(failure)
             if not self.upkeep.start():
                 self._go_on()
         return 0
@@ -275,3 +284,12 @@ class Committer:
             self._idle.set()
             self._idle = None
         return 0
+
+
+def _resolve(future: asyncio.Future[None], error: StorageError | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(None)

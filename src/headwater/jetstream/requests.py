@@ -7,7 +7,7 @@ as in nats-server.
 from collections.abc import Callable, Coroutine
 from typing import NamedTuple
 
-from headwater.errors import JetStreamError
+from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.sublist import Outlet
 from headwater.jetstream.domain import API_PREFIX
 from headwater.jetstream_documents.answers import (
@@ -24,7 +24,15 @@ class Aside(NamedTuple):
     work: Coroutine[object, object, Answer]
 
 
-Handler = Callable[[list[str], bytes], Answer | Aside | Coroutine[object, object, Answer]]
+class Later(NamedTuple):
+    """An answer that waits for the disk, as the requests after it do, without a task: `wait(done)` calls `done` later, once,
+    with the error if there was one; `answer(error)` then makes the answer, or raises."""
+
+    wait: Callable[[Callable[[StorageError | None], None]], None]
+    answer: Callable[[StorageError | None], Answer]
+
+
+Handler = Callable[[list[str], bytes], Answer | Aside | Later | Coroutine[object, object, Answer]]
 
 
 class Route(NamedTuple):

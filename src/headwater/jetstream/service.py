@@ -21,11 +21,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from msgspec import UNSET
 
-from headwater.errors import ConfigError, JetStreamError
+from headwater.errors import ConfigError, JetStreamError, StorageError
 from headwater.exchange.client_info import Document
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
@@ -37,7 +38,7 @@ from headwater.jetstream.consumer_api import ConsumerApi
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.direct_get import DirectGet
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
-from headwater.jetstream.requests import Aside, Call, Route, Routes, find_call, refusal_of
+from headwater.jetstream.requests import Aside, Call, Later, Route, Routes, find_call, refusal_of
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
@@ -157,7 +158,7 @@ class JetStream:
         backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._requester)
         self._routes = routes(streams, ConsumerApi(self.registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
-        self._serving: asyncio.Task[None] | None = None
+        self._serving: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     # ── life ──
@@ -403,6 +404,9 @@ class JetStream:
             self._answer(call, answer)
         elif isinstance(answer, Aside):
             self._spawn(self._answer_aside(call, answer.work))
+        elif isinstance(answer, Later):
+            self._serving = asyncio.get_running_loop().create_future()
+            answer.wait(partial(self._end, call, answer))
         else:
             self._serving = asyncio.create_task(self._finish(call, answer))
 
@@ -415,6 +419,23 @@ class JetStream:
 
     async def _finish(self, call: Call, work: Coroutine[object, object, Answer]) -> None:
         await self._answer_aside(call, work)
+        self._serve_next()
+
+    def _end(self, call: Call, later: Later, failure: StorageError | None) -> None:
+        """Answer a request that has waited for the disk."""
+        serving = self._serving
+        assert serving is not None
+        try:
+            answer = later.answer(failure)
+        except Exception as error:  # noqa: BLE001  (whatever a handler raises, the caller gets an answer)
+            answer = self._refusal(call, error)
+        try:
+            self._answer(call, answer)
+        finally:
+            serving.set_result(None)
+            self._serve_next()
+
+    def _serve_next(self) -> None:
         self._serving = None
         while self._calls and self._serving is None:
             self._serve(self._calls.popleft())

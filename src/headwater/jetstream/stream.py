@@ -19,6 +19,7 @@ import msgspec
 from headwater.compression.snappy import HINT, Compress, compressor
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
+from headwater.group_commit.committer import Committer
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.copying import Copying
@@ -35,12 +36,12 @@ from headwater.jetstream_state.expiry import marker_block
 from headwater.jetstream_state.items import Answer, Item, Published
 from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.schedules import ended_by
-from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.sequence import sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamFindings, StreamRecord
 from headwater.jetstream_state.stream_document import StreamDocument
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
-from headwater.jetstream_timing import looking
 from headwater.jetstream_timing.message_expiry import ExpiryTimer
+from headwater.jetstream_timing.purging import Purge
 from headwater.jetstream_timing.recounts import Recounts
 from headwater.model.timestamps import format_time
 from headwater.streams.finding import Finding
@@ -379,33 +380,17 @@ class Stream:
         """Apply the limits now, and set the timer for the next message to expire."""
         self._expiry.enforce()
 
-    async def delete_message(self, sequence: int, *, erase: bool) -> bool:
-        """Remove one message, durably on return; False when there is none. `erase`: also overwrite it on disk soon after.
-        Raises StorageError."""
+    @property
+    def committer(self) -> Committer:
+        """What makes removals durable, and frees their room. Only while the stream is attached."""
         committer = self._publishing.committer
         assert committer is not None
-        if not self.contents.remove(sequence):
-            return False
-        await committer.barrier()
-        if erase:
-            committer.erase(offset_of(sequence))
-        return True
+        return committer
 
-    async def purge(self, wanted: SubjectFilter | None, below: int, keep: int) -> int:
-        """Remove messages (see `Contents.purge`), durably once this returns; returns how many. Raises StorageError."""
-        committer = self._publishing.committer
-        assert committer is not None
-        if wanted or below or keep:
-            count = await looking.purge(self.contents, wanted, below, keep, self._on_removed_many)
-            if self.consumers:
-                self._on_purged(await looking.purge_reach(self.contents, wanted))
-        else:
-            count = self.contents.purge()
-        self.contents.begins = self.contents.begins or not (wanted or below or keep)
-        if count:
-            await committer.barrier()
-            committer.note_deletions()
-        return count
+    def purge(self, wanted: SubjectFilter | None, below: int, keep: int) -> Purge:
+        """Prepare the removal of messages (see `Contents.purge`). The caller makes it durable."""
+        consumers = self.consumers
+        return Purge(self.contents, wanted, below, keep, self._on_removed_many, self._on_purged if consumers else None)
 
     async def settle_deletions(self) -> None:
         """Wait until every message that was removed so far is removed durably. Raises StorageError."""

@@ -5,18 +5,20 @@ Handlers that access the disk are coroutines; `service.py` runs one request at a
 """
 
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from headwater.errors import StorageError
-from headwater.jetstream.requests import Aside
+from headwater.jetstream.requests import Aside, Later
 from headwater.jetstream.stream import Stream, deleted_sequences
 from headwater.jetstream.stream_registry import StreamRegistry
 from headwater.jetstream_documents.account import ApiStats
 from headwater.jetstream_documents.answers import (
     TYPE_PREFIX,
     AccountInfoAnswer,
+    Answer,
     MessageGetAnswer,
     StreamCreateAnswer,
     StreamInfoAnswer,
@@ -48,9 +50,10 @@ from headwater.jetstream_documents.stream_rules import (
 from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.contents import SCAN_RECORDS
-from headwater.jetstream_state.sequence import sequence_of
+from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing import looking
+from headwater.jetstream_timing.purging import Purge
 from headwater.model.subject import is_literal, patterns_overlap
 from headwater.model.timestamps import format_time, parse_time
 from headwater.streams.log import StoredRecord
@@ -200,7 +203,7 @@ class StreamApi:
             await self._registry.delete(self._registry.stream(names[0]))
         return SuccessAnswer(type=TYPE_PREFIX + "stream_delete_response", success=True)
 
-    async def purge(self, names: list[str], payload: bytes) -> StreamPurgeAnswer:
+    def purge(self, names: list[str], payload: bytes) -> StreamPurgeAnswer | Later | Coroutine[object, object, Answer]:
         request = decode_document(payload, PurgeRequest)
         if request.seq and request.keep:
             raise api_error("bad_request")
@@ -210,13 +213,17 @@ class StreamApi:
         if stream.config.deny_purge:
             raise api_error("purge_failed", reason="stream purge not permitted")
         wanted = SubjectFilter([request.filter.encode()]) if request.filter not in ("", ">") else None
+        purge = stream.purge(wanted, request.seq, request.keep)
         try:
-            purged = await stream.purge(wanted, request.seq, request.keep)
+            rest = purge.begin()
         except StorageError as error:
-            raise api_error("purge_failed", reason=store_reason(error)) from error
-        return StreamPurgeAnswer(type=TYPE_PREFIX + "stream_purge_response", success=True, purged=purged)
+            return _purged(stream, purge, error)
+        if rest is not None:
+            return _purge_on(rest, stream, purge)
+        answer = partial(_purged, stream, purge)
+        return Later(stream.committer.when_written, answer) if purge.count else answer(None)
 
-    async def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer:
+    def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer | Later:
         if is_empty_request(payload):
             raise api_error("bad_request")
         request = decode_request(payload, MessageDeleteRequest)
@@ -228,13 +235,14 @@ class StreamApi:
         if stream.config.storage == "file" and not max(1, stream.first_sequence) <= request.seq <= stream.last_sequence:
             beyond = request.seq > stream.last_sequence
             raise api_error("delete_failed", reason="stream store EOF" if beyond else "no message found")
+        answer = partial(_deleted, stream, request)
         try:
-            found = await stream.delete_message(request.seq, erase=not request.no_erase)
+            found = stream.contents.remove(request.seq)
         except StorageError as error:
-            raise api_error("delete_failed", reason=store_reason(error)) from error
+            return answer(error)
         if not found:
             raise api_error("sequence_not_found", sequence=request.seq)
-        return SuccessAnswer(type=TYPE_PREFIX + "stream_msg_delete_response", success=True)
+        return Later(stream.committer.when_written, answer)
 
     def get_message(
         self, names: list[str], payload: bytes
@@ -334,6 +342,34 @@ class StreamApi:
             found = [s for s in found if any(patterns_overlap(wanted, own.encode()) for own in s.config.subjects)]
         offset = min(max(request.offset, 0), len(found))
         return found, offset, found[offset : offset + size]
+
+
+async def _purge_on(rest: Coroutine[object, object, None], stream: Stream, purge: Purge) -> StreamPurgeAnswer:
+    try:
+        await rest
+        if purge.count:
+            await stream.settle_deletions()
+    except StorageError as error:
+        return _purged(stream, purge, error)
+    return _purged(stream, purge, None)
+
+
+def _purged(stream: Stream, purge: Purge, failure: StorageError | None) -> StreamPurgeAnswer:
+    """The answer to a purge that is durable, or failed."""
+    if failure is not None:
+        raise api_error("purge_failed", reason=store_reason(failure)) from failure
+    if purge.count:
+        stream.committer.note_deletions()
+    return StreamPurgeAnswer(type=TYPE_PREFIX + "stream_purge_response", success=True, purged=purge.count)
+
+
+def _deleted(stream: Stream, request: MessageDeleteRequest, failure: StorageError | None) -> SuccessAnswer:
+    """The answer to a deletion that is durable, or failed."""
+    if failure is not None:
+        raise api_error("delete_failed", reason=store_reason(failure)) from failure
+    if not request.no_erase:
+        stream.committer.erase(offset_of(request.seq))
+    return SuccessAnswer(type=TYPE_PREFIX + "stream_msg_delete_response", success=True)
 
 
 def _check_consumers(config: StreamConfig, stream: Stream) -> None:

@@ -253,7 +253,7 @@ class Contents:
 
     def purge(self, wanted: SubjectFilter | None = None, *, below: int = 0, keep: int = 0) -> int:
         """Remove all messages, or those that match; only those `below` a sequence, or all but the last `keep`. Returns how
-        many. Raises StorageError. In one go: where there may be many, use `looking.purge`, which yields to other work."""
+        many. Raises StorageError. In one go: where there may be many, use `purging.Purge`, which yields to other work."""
         log, subjects = self.log, self.subjects
         if wanted is None and not below and not keep:
             count = subjects.messages

@@ -5,17 +5,37 @@ result, as if that had happened a moment earlier or later; entries present throu
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from heapq import merge
 
 from headwater.jetstream_state.contents import SCAN_BYTES, SCAN_RECORDS, Contents
-from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.streams.log import StoredRecord
 
 SUBJECTS = 1024  # scanned in one turn, some 3 us each
 PASSED = 8192  # records that do not match, in one turn: 10 ns each for one subject, 0.1 us for patterns
+
+
+class Scan:
+    """A scan of the durable records from `offset` on that match, up to `end`, or to the end of the log at the last turn."""
+
+    def __init__(self, contents: Contents, offset: int, end: int | None, wanted: SubjectFilter | None) -> None:
+        self._log = contents.log
+        self._offset = offset
+        self._end = end
+        self._subjects = wanted.wanted if wanted is not None else None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is something left to scan."""
+        return self._offset < self._log.end_offset and (self._end is None or self._offset < self._end)
+
+    def turn(self, most: int | None = None) -> list[StoredRecord]:
+        """The records of one turn, `most` at most if it is set; there may be none."""
+        most = most or SCAN_RECORDS
+        some, self._offset = self._log.read_matching(self._offset, self._subjects, most, SCAN_BYTES, PASSED)
+        return some if self._end is None else [record for record in some if record.offset < self._end]
 
 
 async def records(
@@ -27,15 +47,10 @@ async def records(
 ) -> AsyncIterator[list[StoredRecord]]:
     """The durable records from `offset` on that match, in batches of one turn, which may be empty; up to `end`, or to the
     end of the log at the last read. `most`: in one turn. There is no pause after the last batch."""
-    log, subjects = contents.log, wanted.wanted if wanted is not None else None
-
-    def goes_on() -> bool:
-        return offset < log.end_offset and (end is None or offset < end)
-
-    while goes_on():
-        some, offset = log.read_matching(offset, subjects, most or SCAN_RECORDS, SCAN_BYTES, PASSED)
-        yield some if end is None else [record for record in some if record.offset < end]
-        if goes_on():
+    scan = Scan(contents, offset, end, wanted)
+    while scan.goes_on:
+        yield scan.turn(most)
+        if scan.goes_on:
             await asyncio.sleep(0)
 
 
@@ -132,52 +147,3 @@ async def page_of_counts(table: SubjectTable, pattern: bytes, offset: int, limit
         if place % SUBJECTS == 0:
             await asyncio.sleep(0)
     return sum(map(len, runs)), page
-
-
-async def purge(
-    contents: Contents,
-    wanted: SubjectFilter | None,
-    below: int,
-    keep: int,
-    on_removed: Callable[[list[tuple[int, bytes]]], None],
-) -> int:
-    """Remove matching messages, only those `below` a sequence, or all but the last `keep`; `on_removed` is called with the
-    (sequence, subject) pairs removed in each turn. Returns how many were removed. Raises StorageError."""
-    few = keep > 0 or (wanted is not None and wanted.literals)  # else counting takes as long as looking at all
-    most = max(0, contents.count_of(wanted) - keep) if few else contents.subjects.messages
-    end = offset_of(below) if below else contents.log.end_offset
-    known = contents.known_from(1, wanted) if wanted is not None else None
-    if known is not None:
-        return await _drop_known(contents, [each for each in known if offset_of(each) < end][:most], on_removed)
-    gone = 0
-    async for some in records(contents, contents.log.start_offset, end, wanted):
-        matching = some[: most - gone]
-        on_removed(contents.drop(matching))
-        gone += len(matching)
-        if gone >= most:
-            break
-    return gone
-
-
-async def _drop_known(
-    contents: Contents, sequences: list[int], on_removed: Callable[[list[tuple[int, bytes]]], None]
-) -> int:
-    """Remove the messages with these sequences; returns how many."""
-    gone = 0
-    for start in range(0, len(sequences), SCAN_RECORDS):
-        if start:
-            await asyncio.sleep(0)
-        some = contents.load_all(sequences[start : start + SCAN_RECORDS], SCAN_BYTES)
-        removed = contents.drop([record for record in some if record is not None])
-        on_removed(removed)
-        gone += len(removed)
-    return gone
-
-
-async def purge_reach(contents: Contents, wanted: SubjectFilter | None) -> PurgeReach:
-    """What a purge of `wanted` means for the consumers, now that it is done."""
-    first, end = sequence_of(contents.log.start_offset), sequence_of(contents.log.end_offset)
-    if wanted is None:
-        return PurgeReach(None, first, first)
-    left = await next_matching(contents, first, wanted) if await count_matching(contents, first, wanted) else None
-    return PurgeReach(wanted, first, end if left is None else sequence_of(left.offset))
