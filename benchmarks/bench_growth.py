@@ -16,6 +16,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -105,6 +106,7 @@ def main() -> int:
     over = []
     for name in arguments.rows.split(","):
         growth = GROWTHS[name]
+        began = time.monotonic()
         sizes = (10,) if arguments.smoke else tuple(size for size in growth.sizes if size <= arguments.largest)
         messages = 500 if arguments.smoke else growth.messages
         found: dict[str, list[Cost]] = {server: [] for server in starts}
@@ -112,6 +114,7 @@ def main() -> int:
             for server, start in starts.items():
                 found[server].append(run(growth, start, size, messages))
         print("\n".join(show(growth, sizes, found)), flush=True)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         ours = found["headwater"]
         if not arguments.smoke and max(cost.cpu for cost in ours) > GOAL * ours[0].cpu:
             over.append(f"{growth.title} {max(cost.cpu for cost in ours) / ours[0].cpu:.2f}x")
