@@ -8,7 +8,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from headwater.net.deferred_modules import defer, execute_next
+from headwater.net.deferred_modules import before_reading, defer
 
 SOURCE = """
 import time, sys
@@ -72,15 +72,20 @@ def test_a_module_that_could_not_be_read_is_executed_by_the_next_use(
     (tmp_path / "deferred_here.py").rename(tmp_path / "away")
     with pytest.raises(FileNotFoundError):
         module.late  # noqa: B018  (the access is the test)
-    with pytest.raises(FileNotFoundError):
-        execute_next()
     (tmp_path / "away").rename(tmp_path / "deferred_here.py")
-    assert (module.late, executions(), execute_next()) == (2, 1, False)
+    assert (module.late, executions()) == (2, 1)
 
 
-def test_a_server_executes_them_by_itself(name: str) -> None:
-    assert (execute_next(), executions()) == (False, 1)
-    assert (importlib.import_module(name).late, executions()) == (2, 1)
+def test_room_is_made_before_a_module_is_read_and_not_before_it_is_used(name: str) -> None:
+    seen: list[object] = []
+    before_reading.append(make_room := lambda: seen.append(executions()))
+    try:
+        module = importlib.import_module(name)
+        assert not seen
+        assert (module.late, module.early) == (2, 1)
+        assert seen == [0]
+    finally:
+        before_reading.remove(make_room)
 
 
 def test_what_is_imported_already_or_unknown_stays_as_it_is() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.net.deferred_modules import defer
 from headwater.net.spare_descriptors import LATER, SPARE, SpareDescriptors
 
 Call = Callable[[], None]
@@ -51,6 +52,20 @@ def test_they_are_given_up_when_a_module_is_looked_for_and_taken_again_after_it(
     again()
     assert (spare.held, loop.later) == (SPARE, [])
     sys.modules.pop("looked_for")
+
+
+def test_they_are_given_up_when_a_deferred_module_is_executed(
+    spare: SpareDescriptors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "used_late.py").write_text("name = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    defer("used_late")
+    spare.hold()
+    module = __import__("used_late")
+    assert spare.held == SPARE
+    assert module.name == 1
+    assert spare.held == 0
+    sys.modules.pop("used_late")
 
 
 def test_a_module_that_is_known_costs_nothing(spare: SpareDescriptors, loop: Loop) -> None:

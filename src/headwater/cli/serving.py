@@ -12,13 +12,12 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import headwater
 from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
-from headwater.net.deferred_modules import execute_next
 from headwater.net.listening import inherit, left_over
 from headwater.net.spare_descriptors import SpareDescriptors
 from headwater.server.broker import Broker
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headwater")
 
-DEFERRED_FOR, DEFERRED_PAUSE = 0.05, 0.01  # seconds after the start, and between modules
 PROGRAM = "nats-server"  # in the name of the ports file, where scripts expect it
 
 
@@ -81,7 +79,6 @@ class Serving:
                 running.callback(self._write_files())
                 await self._ready()
                 loop = asyncio.get_running_loop()
-                loop.call_later(DEFERRED_FOR, self._execute_deferred)
                 running.enter_context(SpareDescriptors(loop.call_soon_threadsafe, loop.call_later))
                 running.enter_context(GarbagePolicy())
                 if self.stores:
@@ -92,12 +89,6 @@ class Serving:
             logger.info("Initiating Shutdown...")
             self._announce_stop()
         logger.info("Server Exiting..")
-
-    def _execute_deferred(self) -> None:
-        """Complete the start: one module at a time, so that no client waits more than 3 ms."""
-        with suppress(OSError):  # out of descriptors already: the next use tries again
-            if execute_next():
-                asyncio.get_running_loop().call_later(DEFERRED_PAUSE, self._execute_deferred)
 
     async def _open(self) -> None:
         """Open all ports in one turn of the loop: a program that waits for one port and then uses another finds it open."""

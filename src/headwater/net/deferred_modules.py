@@ -3,15 +3,20 @@
 asyncio, logging and traceback import `inspect`, `tokenize` and others for what they do after an error or in debug mode:
 a tenth of a start. `importlib.util.LazyLoader` is not used because it executes a module as soon as another one imports
 it: Python then asks the module for its `__spec__`.
+
+Python looks for nothing when such a module is executed, so `before_reading` is called: a server that is out of descriptors
+makes room for it (net/spare_descriptors.py).
 """
 
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
 from types import ModuleType
 
 RARELY_USED = ("inspect", "locale", "textwrap", "tokenize")
 
+before_reading: list[Callable[[], None]] = []
 _EXECUTING = RLock()
 _waiting: dict[str, "DeferredModule"] = {}
 
@@ -29,6 +34,8 @@ class DeferredModule(ModuleType):
 
 def _execute(module: DeferredModule) -> None:
     assert module.__spec__ is not None and module.__spec__.loader is not None
+    for make_room in before_reading:
+        make_room()
     try:
         module.__spec__.loader.exec_module(module)
     except BaseException:  # out of descriptors: the next use tries again
@@ -46,12 +53,3 @@ def defer(*names: str) -> None:
             object.__setattr__(module, "__class__", DeferredModule)
             assert isinstance(module, DeferredModule)
             sys.modules[name] = _waiting[name] = module
-
-
-def execute_next() -> bool:
-    """Execute one deferred module; returns whether others wait. For servers: what an error needs must be there when
-    there are no descriptors left to read it. Raises OSError when that is so now."""
-    with _EXECUTING:
-        if _waiting:
-            _execute(_waiting.pop(next(iter(_waiting))))
-        return bool(_waiting)

@@ -6,13 +6,16 @@ account had no answer, a client that left was never forgotten. To import all of 
 server.
 
 So a few descriptors are held, and given up as soon as Python looks for a module: it asks the finders in `sys.meta_path`,
-and this is the first of them. It finds nothing itself. Once the loop goes on, they are taken again.
+and this is the first of them; a module that is known and not yet executed says so itself (net/deferred_modules.py). It finds
+nothing itself. Once the loop goes on, they are taken again.
 """
 
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+
+from headwater.net.deferred_modules import before_reading
 
 SPARE = 4  # an import needs one for a folder and one for a file
 LATER = 1.0  # seconds until they are taken again, where there were none
@@ -34,11 +37,13 @@ class SpareDescriptors:
     def __enter__(self) -> "SpareDescriptors":
         self._is_used = True
         sys.meta_path.insert(0, self)
+        before_reading.append(self.make_room)
         self.hold()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_used = False
+        before_reading.remove(self.make_room)
         with suppress(ValueError):
             sys.meta_path.remove(self)
         self._give_up()
@@ -59,6 +64,10 @@ class SpareDescriptors:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """For Python's import: there is room to read this module now."""
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Give them up until the loop goes on."""
         if self._held:
             self._give_up()
             with suppress(RuntimeError):  # the loop is closed
