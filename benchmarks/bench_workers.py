@@ -7,6 +7,10 @@ on two cores of their own follows from it, if work spreads evenly:
 
     gain = 2 x CPU of one process / CPU of two workers
 
+A figure varies by two times from one repetition to the next, with what the machine does to both brokers for seconds. So the
+ratio is the median of the ratios of neighbours, a run on one process and the run on two workers after it, and its quartiles
+stand beside the gain.
+
 In the rows of core messages the payload has 128 bytes, and the control lines of a publisher are equal.
 """
 
@@ -66,12 +70,14 @@ def spell(values: list[float], digits: int) -> str:
 
 def describe(name: str, alone: list[Used], together: list[Used]) -> str:
     """The line of one row."""
-    ratio = statistics.median(one.cpu for one in together) / statistics.median(one.cpu for one in alone)
+    ratios = [two.cpu / one.cpu for one, two in zip(alone, together, strict=True)]
+    ratio = statistics.median(ratios)
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else [ratio] * 3
     gain = 2 / ratio
     verdict = f"  goal {GOAL:g}x: {'met' if gain >= GOAL else 'MISSED'}" if name in WITH_GOAL else ""
     cpu = "".join(f"{spell([one.cpu for one in used], 3):<24}" for used in (alone, together))
     rate = " / ".join(f"{statistics.median(one.rate for one in used) / 1000:.0f}" for used in (alone, together))
-    return f"{name:<42}{cpu}{ratio:<8.2f}{f'{gain:.2f}x':<8}{rate}{verdict}"
+    return f"{name:<42}{cpu}{ratio:<8.2f}{f'{gain:.2f}x ({2 / high:.2f}-{2 / low:.2f})':<20}{rate}{verdict}"
 
 
 def describe_crossing(rows: dict[str, list[list[Used]]]) -> str:
@@ -87,7 +93,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="hw bench workers", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--smoke", action="store_true", help="a few messages: only proves that it runs")
     parser.add_argument("--cases", default="", help="comma-separated parts of names: 1 to 8, pairs, streams, …")
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument("--allow-interpreted", action="store_true")
     arguments = parser.parse_args()
@@ -101,7 +107,9 @@ def main() -> int:
     rows: dict[str, list[list[Used]]] = {}
     if not arguments.json:
         print(
-            f"{heading}\n\n{'CPU us/message of all processes':<42}{'1 process':<24}{'2 workers':<24}ratio   gain    k/s"
+            heading,
+            f"\n{'CPU us/message of all processes':<42}{'1 process':<24}{'2 workers':<24}{'ratio':<8}{'gain':<20}k/s",
+            sep="\n",
         )
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         brokers = [start(stack, Path(directory), count) for count in (1, 2)]
