@@ -5,6 +5,9 @@ from hypothesis import strategies as st
 from support.fake_link import FakeLink
 from support.session_desk import PLAIN, Desk
 
+from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
+from headwater.exchange.auth.guard import Guard
+from headwater.exchange.auth.permissions import Rules
 from headwater.exchange.session import Session
 
 PATTERNS = [b">", b"a.>", b"a.*", b"*.b", b"a.b", b"a.b.c", b"b", b"_INBOX.x.*", b"_INBOX.>", b"a.*.>", b"c"]
@@ -44,15 +47,17 @@ SUBSCRIPTION = st.tuples(
 
 
 def build(
-    subscriptions: list[tuple[int, bytes, bytes, int]], connect: bytes
+    subscriptions: list[tuple[int, bytes, bytes, int]], connect: bytes, permissions: Permissions | None = None
 ) -> tuple[Desk, list[tuple[Session, FakeLink]]]:
-    """A publisher, the first, and three more clients with these subscriptions."""
+    """A publisher, the first, with these permissions, and three more clients with these subscriptions."""
     desk = Desk(max_payload=80)
     clients = [
         desk.connect(connect),
         *(desk.connect() for _ in range(2)),
         desk.connect(PLAIN.replace(b"true", b"false")),
     ]
+    if permissions is not None:
+        clients[0][0].membership.guard = Guard(Rules(permissions), lambda: 0.0)
     for sid, (which, pattern, queue, maximum) in enumerate(subscriptions):
         text = b"SUB %b %b%d %d\r\n" % (pattern, queue, sid, sid) if queue else b"SUB %b %d\r\n" % (pattern, sid)
         desk.feed(clients[which][0], text + (b"UNSUB %d %d\r\n" % (sid, maximum) if maximum else b""))
@@ -76,17 +81,24 @@ def fed(desk: Desk, session: Session, data: bytes, rest: bytes = b"") -> bytes:
 
 QUIET = PLAIN.replace(b'"verbose"', b'"echo":false,"verbose"')
 VERBOSE = PLAIN.replace(b'"verbose":false', b'"verbose":true')
+PERMISSIONS = [
+    None,
+    Permissions(publish=SubjectRules(allow=("a.>", "_INBOX.>"), deny=("a.c",))),
+    Permissions(publish=SubjectRules(deny=("b", "a.*.c"))),
+    Permissions(responses=ResponseRules(max_messages=1)),
+]
 
 
 @given(
     st.lists(SUBSCRIPTION, max_size=6), st.lists(ops(), max_size=40), st.booleans(),
-    st.sampled_from([PLAIN, QUIET, VERBOSE]),
+    st.sampled_from([PLAIN, QUIET, VERBOSE]), st.sampled_from(PERMISSIONS),
 )  # fmt: skip
 def test_publishes_that_arrive_together_are_delivered_as_if_each_had_arrived_alone(
-    subscriptions: list[tuple[int, bytes, bytes, int]], sent: list[bytes], repeated: bool, connect: bytes
-) -> None:
+    subscriptions: list[tuple[int, bytes, bytes, int]], sent: list[bytes], repeated: bool, connect: bytes,
+    permissions: Permissions | None,
+) -> None:  # fmt: skip
     sent = sent * 3 if repeated else sent
-    together, alone = build(subscriptions, connect), build(subscriptions, connect)
+    together, alone = build(subscriptions, connect, permissions), build(subscriptions, connect, permissions)
     fed(together[0], together[1][0][0], b"".join(sent))
     rest = b""
     for op in sent:
@@ -124,13 +136,17 @@ PAYLOADS = [b"", b"x" * 9, b"PUB l.1 1\r\n"]
         max_size=60,
     ),
     st.sampled_from([PLAIN, QUIET]),
+    st.sampled_from([None, Permissions(publish=SubjectRules(deny=("l.3", "l.11", "w.1.x")))]),
 )
 def test_publishes_to_subjects_with_a_subscription_each_are_delivered_as_if_each_had_arrived_alone(
-    receivers: list[tuple[int, int]], sent: list[tuple[bytes, str, bytes]], connect: bytes
+    receivers: list[tuple[int, int]],
+    sent: list[tuple[bytes, str, bytes]],
+    connect: bytes,
+    permissions: Permissions | None,
 ) -> None:
     subscriptions = [(which, b"l.%d" % n, b"", maximum) for n, (which, maximum) in enumerate(receivers)]
     subscriptions += [(1, b"w.*.x", b"", 0), (1, b"both", b"", 0), (2, b"both", b"", 0)]
-    together, alone = build(subscriptions, connect), build(subscriptions, connect)
+    together, alone = build(subscriptions, connect, permissions), build(subscriptions, connect, permissions)
     ops = [
         b"PUB %b %b%d\r\n%b\r\n" % (subject, reply.encode(), len(payload), payload) for subject, reply, payload in sent
     ]
@@ -155,3 +171,14 @@ def test_a_thousand_subjects_with_a_subscription_each_get_their_own_messages_in_
     assert link.take_flushed() == b"".join(b"MSG own.%d %d 4\r\n%04d\r\n" % (n, n, n) for n in order)
     assert publisher.traffic.messages == 3000
     assert publisher.traffic.bytes == 12_000
+
+
+def test_of_a_thousand_subjects_those_that_are_denied_are_not_published_on() -> None:
+    desk = Desk()
+    (publisher, _), (_, link) = desk.connect(), (receiver := desk.connect())
+    publisher.membership.guard = Guard(Rules(Permissions(publish=SubjectRules(deny=("own.7", "own.10")))), lambda: 0.0)
+    desk.feed(receiver[0], b"".join(b"SUB own.%d %d\r\n" % (number, number) for number in range(1000)))
+    for _ in range(3):  # what is known of a subject is used from the second time on
+        desk.feed(publisher, b"".join(b"PUB own.%d 4\r\n%04d\r\n" % (number, number) for number in range(1000)))
+        allowed = [number for number in range(1000) if number not in (7, 10)]
+        assert link.take_flushed() == b"".join(b"MSG own.%d %d 4\r\n%04d\r\n" % (n, n, n) for n in allowed)

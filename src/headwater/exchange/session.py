@@ -177,13 +177,7 @@ class Session(ClientOpHandler):
         membership: Membership = self.membership
         terms: Terms = self.terms
         router: Router = membership.router
-        if (
-            terms.verbose
-            or terms.pedantic
-            or membership.mappings is not None
-            or membership.guard is not None
-            or router.forwarding is not None
-        ):
+        if terms.verbose or terms.pedantic or membership.mappings is not None or router.forwarding is not None:
             return ClientOpHandler.on_publishes(self, ops)
         message: MessageView = ops.message
         match: Match
@@ -193,7 +187,9 @@ class Session(ClientOpHandler):
         while True:
             if ops.count > 1:
                 self.on_publish_run(message, ops.stride, ops.count)
-            elif message.headers != message.payload:
+            elif message.headers != message.payload or (
+                membership.guard is not None and not membership.guard.always_publishes(message)
+            ):
                 self.on_publish(message)
             else:
                 match = router.sublist.find(message.buffer, message.subject, message.subject_end)
@@ -206,7 +202,7 @@ class Session(ClientOpHandler):
                         deliveries = router.route_plain(self.outlet, match, message)
                         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
                             self._no_responders(message.subject_bytes(), message.reply_bytes())
-                        if len(match.plain) == 1 and free:
+                        if len(match.plain) == 1 and free and membership.guard is None:
                             self.traffic.messages += deliver_ahead(ops, router.sublist, router.flusher, self.outlet)
                             self.traffic.bytes += AHEAD.payload
                     self.traffic.messages += 1
@@ -228,8 +224,9 @@ class Session(ClientOpHandler):
         return start
 
     def _publish_series(self, ops: ClientOpParser, match: Match) -> cython.Py_ssize_t:
-        """Publish the current op of `ops` and those behind it that have its receivers, if these take messages unlooked at.
-        Returns the number of messages; 1 if only the current one is left to be published.
+        """Publish the current op of `ops` and those behind it that have its receivers, if these take messages unlooked at;
+        with permissions, those on its subject, which was checked. Returns the number of messages; 1 if only the current one
+        is left to be published.
         """
         if not cython.compiled or not match.takes_series():
             return 1
@@ -239,7 +236,7 @@ class Session(ClientOpHandler):
         beginning: Beginning | None = router.sublist._beginning
         prefix: bytes | None = None
         deep: cython.bint = False
-        if beginning is not None and beginning.match is match:
+        if beginning is not None and beginning.match is match and self.membership.guard is None:
             behind: cython.Py_ssize_t = message.subject + len(beginning.prefix)
             if message.subject < behind < message.subject_end and equals(
                 buffer, message.subject, behind, beginning.prefix
