@@ -20,6 +20,7 @@ ADDED = {
     "varz": {
         "jetstream.config.sync": "when a stream is made durable",
         "jetstream.config.sync_always": "as nats-server",
+        "read_pauses": "how often reads waited for more, which delays everybody by 0.1 ms",
         "events": "how often what an operator must see has happened",
         **{f"events.{kind}": "the same, by kind" for kind in KINDS},
         **{f"jetstream.stats.{name}": reason for name, reason in MEASURED.items()},

@@ -52,6 +52,7 @@ LEFT_OUT = {
     "sync",
     "sync_always",
     "events",
+    "read_pauses",
     "writes",
     "disk",
 }

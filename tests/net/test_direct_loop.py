@@ -407,6 +407,27 @@ def test_a_failed_callback_after_the_reads_is_reported_and_the_next_is_called() 
     run(scenario)
 
 
+def test_a_loop_that_never_pauses_measures_nothing() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        loop.never_pause()
+        owner, peer, server = await conversation()
+        loop.ready.moderation.counting = True  # a look would begin to count, and end that
+        with peer:
+            for size in range(1, 100):
+                await loop.sock_sendall(peer, b"x" * size)
+                left = size
+                while left:
+                    left -= len(await loop.sock_recv(peer, 1 << 16))
+        assert not loop.ready.moderation.pausing
+        assert loop.pauses_made() == 0
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
 def test_pauses_that_find_nothing_more_end_after_two_and_lose_nothing() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
@@ -416,7 +437,7 @@ def test_pauses_that_find_nothing_more_end_after_two_and_lose_nothing() -> None:
         now = 1
         while not moderation.pausing:  # as after many reads of 100 bytes each, 5 us apart
             if moderation.wants_look(1):
-                moderation.look(now, 1, 100)
+                moderation.look(now, now, 1, 100)
             now += 5000
         with peer:
             for size in range(1, 30):

@@ -73,6 +73,7 @@ class BrokerOptions(Record):
     ping_interval: float = 120.0
     ping_max: int = 2
     no_header_support: bool = False
+    no_read_pauses: bool = False  # the loop reads at once, however little there is (net/moderation.py)
     lame_duck_duration: float = 120.0
     lame_duck_grace_period: float = 10.0
 

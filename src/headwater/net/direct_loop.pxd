@@ -22,6 +22,7 @@ cdef Py_ssize_t EVENT_DATA
 
 cdef double _now() except? -1
 cdef Py_ssize_t _available(int descriptor) except -1
+cdef Py_ssize_t _cpu() except -1
 
 
 @cython.final

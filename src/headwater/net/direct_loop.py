@@ -41,7 +41,7 @@ if cython.compiled:
     from cython.cimports.headwater.net.moderation import Moderation
     from cython.cimports.libc.errno import EINTR, errno
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
+    from cython.cimports.posix.time import CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID, clock_gettime, nanosleep, timespec
 
     # `syscall`, `ioctl` and `FIONREAD` are declared in direct_loop.pxd
 else:
@@ -224,13 +224,15 @@ class ReadyLinks:
         index: cython.Py_ssize_t
         descriptor: cython.int
         size: cython.Py_ssize_t = 0
+        links: cython.Py_ssize_t = 0
         for index in range(count):
             descriptor = self._descriptor_at(index)
-            if self._link(descriptor) is None:
-                return 0
-            if self.moderation.counting:
-                size += _available(descriptor)
-        self._pause_next = self.moderation.look(cython.cast(cython.Py_ssize_t, 1e9 * _now()), count, size)
+            if self._link(descriptor) is not None:
+                links += 1
+                if self.moderation.counting:
+                    size += min(_available(descriptor), LEAST_READ)
+        now: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, 1e9 * _now())
+        self._pause_next = self.moderation.look(now, _cpu(), links, size) and links == count
         return 0
 
     def _pause(self) -> cython.int:
@@ -297,6 +299,16 @@ def _available(descriptor: cython.int) -> cython.Py_ssize_t:
     return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
+def _cpu() -> cython.Py_ssize_t:
+    """Nanoseconds of CPU time of this thread so far."""
+    if cython.compiled:
+        moment = cython.declare(timespec)
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, cython.address(moment))
+        seconds: cython.Py_ssize_t = moment.tv_sec
+        return 1_000_000_000 * seconds + cython.cast(cython.Py_ssize_t, moment.tv_nsec)
+    return time.thread_time_ns()
+
+
 class Poller(selectors.EpollSelector):
     """asyncio's selector: `ready` reads links while asyncio waits."""
 
@@ -348,6 +360,14 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def events_seen(self) -> int:
         """How often a link or another descriptor was ready so far; wake-ups by this process itself do not count."""
         return self.ready.events
+
+    def pauses_made(self) -> int:
+        """How often the loop has paused before it read, so that it found more (`net.moderation`)."""
+        return self.ready.pauses
+
+    def never_pause(self) -> None:
+        """Read at once, however little there is."""
+        self.ready.moderation.is_off = True
 
     def after_reads(self, callback: Callable[[], object]) -> None:
         """Call `callback` once the links that are ready have been read; outside of a read, as `call_soon`."""

@@ -186,6 +186,8 @@ class Broker:
             self.renew_certificates(options.tls)
         loop = asyncio.get_running_loop()
         schedule = getattr(loop, "after_callbacks", loop.call_soon)  # headwater.net.direct_loop
+        if options.no_read_pauses:
+            getattr(loop, "never_pause", lambda: None)()
         accounts = Accounts(
             [*options.accounts, *gate.more_accounts], gate.system_account, schedule, options.max_pending
         )

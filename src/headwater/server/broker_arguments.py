@@ -54,6 +54,7 @@ class BrokerArguments(TypedDict, total=False):
     ping_interval: float
     ping_max: int
     no_header_support: bool
+    no_read_pauses: bool
     lame_duck_duration: float
     lame_duck_grace_period: float
     jetstream: bool

@@ -46,6 +46,7 @@ Refusal = Callable[..., str]
         ("ping_max: 3", "ping_max", 3),
         ('write_deadline: "2.5s"', "write_deadline", 2.5),
         ("no_header_support: true", "no_header_support", True),
+        ("no_read_pauses: true", "no_read_pauses", True),
         ('lame_duck_duration: "1m"', "lame_duck_duration", 60.0),
         ('lame_duck_grace_period: "0s"', "lame_duck_grace_period", 0.0),
         ("client_advertise: a:1", "client_advertise", "a:1"),

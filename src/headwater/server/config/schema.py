@@ -249,6 +249,11 @@ TOP = Block(
         done("ping_interval", fields.seconds, '"2m"'),
         done("ping_max", fields.number, "unanswered pings after which a client is stale; 2"),
         done("no_header_support", fields.switch, "INFO offers no headers"),
+        done(
+            "no_read_pauses",
+            fields.switch,
+            "never wait 0.1 ms so that a read finds more, as under floods of small writes; not in nats-server",
+        ),
         done("lame_duck_duration", _lame_duck, 'over which clients are sent away; "2m", at least "30s"'),
         done("lame_duck_grace_period", _grace, 'before the first is; "10s"'),
         done("debug", fields.switch, "log what happens to single clients"),
