@@ -96,7 +96,7 @@ class Client(Sender):
     async def publish_many(self, messages: Iterable[Outgoing]) -> int:
         """Publish all `messages`, tuples of subject, data and, where there are some, headers; returns how many they were.
 
-        They are buffered as by `publish`, for half of the cost: the loop over them is compiled, and waits where awaited
+        They are buffered as by `publish`, for two thirds of the cost: a compiled loop, which waits where awaited
         publishes would. `messages` may be a generator: the event loop has its turn every few milliseconds.
 
         Raises what `publish` raises, and TypeError for what is no such tuple, with a note that names the message. Those
