@@ -8,3 +8,4 @@ class DefaultSource(LateDataSource):
 
     format_name = "iggy"
     made_by = "headwater.spark.iggy.source:IggySource"
+    connects_with = ("headwater.iggy_client.blocking", "headwater.iggy_client.requests")

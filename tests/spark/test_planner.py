@@ -1,6 +1,8 @@
 """The planner's view of a stream: fresh when asked, quiet when idle, back after a lost connection."""
 
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from contextlib import nullcontext
@@ -51,6 +53,25 @@ def test_waiting_ends_soon_after_a_message_comes_and_else_after_a_moment(server:
     assert state.end > end
     assert planner.state().end == 8
     planner.close()
+
+
+def test_a_forked_planner_connects_without_importing(server: Server) -> None:
+    """What `planner_template` imports for all planners of a JVM is all that the first connection takes."""
+    fill(server.url, "IMPORTED", ["imported.*"], numbered("imported", 1))
+    program = f"""
+import importlib, sys
+from headwater.spark import reader
+from headwater.spark.options import parse_options
+from headwater.spark_runtime.planner_template import RESOLVING
+from pyspark_nats import DefaultSource
+for name in (*DefaultSource.connects_with, *RESOLVING):
+    importlib.import_module(name)
+before = set(sys.modules)
+reader.StreamPlanner(parse_options({{"servers": {server.url!r}, "stream": "IMPORTED"}})).state()
+print(sorted(set(sys.modules) - before))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
 
 
 def test_what_is_there_already_is_found_by_one_request(server: Server) -> None:

@@ -37,9 +37,9 @@ def test_signals_go_to_the_planner_and_its_status_comes_back(tmp_path: Path) -> 
         link, _ = listener.accept()
         with link:
             data, files, _, _ = socket.recv_fds(link, 1 << 20, 3)
-            while not data.endswith(b"\n"):
+            while not data.endswith(planner_launcher.END):
                 data += link.recv(1 << 20)
-            assert b'"COLOUR": "blue"' in data
+            assert b"COLOUR=blue" in data.split(b"\0")
             os.write(files[1], b"said by the planner\n")
             for file in files:
                 os.close(file)
@@ -76,6 +76,14 @@ def test_a_planner_that_was_killed_is_a_failure(tmp_path: Path) -> None:
         link.sendall(b"4194305\n")  # beyond the largest process id
         link.close()
         assert process.wait(WAIT) == 1
+
+
+def test_it_imports_next_to_nothing_before_the_planner_runs() -> None:
+    command = [sys.executable, "-IS", "-X", "importtime", str(planner_launcher.__file__), "/nowhere", "/bin/true"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
+    assert "_socket" in imported
+    assert not imported & {"json", "socket", "signal", "enum", "re", "typing"}
 
 
 def test_without_an_answer_it_becomes_the_planner(tmp_path: Path) -> None:

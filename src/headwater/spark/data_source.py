@@ -27,10 +27,13 @@ leave_quietly()  # effective only in a worker in which Spark has imported this m
 
 
 class LateDataSource(DataSource):
-    """`format_name`: the argument of `format(...)`. `made_by`, `module:class`, creates the source from the options."""
+    """`format_name`: the argument of `format(...)`. `made_by`, `module:class`, creates the source from the options.
+    `connects_with`: what the first connection imports.
+    """
 
     format_name: ClassVar[str]
     made_by: ClassVar[str]
+    connects_with: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -53,7 +56,7 @@ class LateDataSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         made: DataSourceStreamReader = self._source.stream_reader(schema)
-        offer()
+        offer(self.connects_with)
         return made
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:

@@ -14,7 +14,7 @@ Only where `pidfd_open` is (Linux); elsewhere no planner is forked.
 import atexit
 import gc
 import hashlib
-import json
+import importlib
 import os
 import select
 import shlex
@@ -24,14 +24,16 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from headwater.spark_runtime.cache import keep
-from headwater.spark_runtime.planner_launcher import DIRECTORY
+from headwater.spark_runtime.planner_launcher import DIRECTORY, END
 
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
+RESOLVING = ("encodings.idna",)  # imported by the first look-up of a host's name
 IDLE_SECONDS = 600.0
 PATIENCE = 10.0  # seconds in which a launcher must have written all of its output
 
@@ -68,8 +70,10 @@ def _remove(owner: int, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def offer() -> bool:
-    """Called in a planner that has imported all: fork a template, unless there is one. Returns whether it did."""
+def offer(imports: Sequence[str] = ()) -> bool:
+    """Called in a planner that has made its reader: fork a template, unless there is one. Returns whether it did.
+    `imports`: modules that planners need later, and would import one by one.
+    """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     directory = os.environ.get(DIRECTORY, "")
@@ -83,6 +87,8 @@ def offer() -> bool:
         except OSError:  # there is one already; or the path is too long
             return False
         listener.listen(16)
+        for name in (*imports, *RESOLVING):
+            importlib.import_module(name)
         if os.fork():
             return True
         # The stack of the first planner is never returned to: its files are closed below Python.
@@ -142,12 +148,13 @@ def _request(link: socket.socket) -> tuple[list[int], dict[str, str]]:
     """The standard files and the environment for a planner."""
     data, files, _, _ = socket.recv_fds(link, 1 << 16, 3)
     try:
-        while not data.endswith(b"\n"):
+        while not data.endswith(END):
             more = link.recv(1 << 16)
             if not more:
                 raise EOFError
             data += more
-        return list(files), json.loads(data)
+        pairs = (os.fsdecode(entry).partition("=") for entry in data.removesuffix(END).split(b"\0"))
+        return list(files), {name: value for name, _, value in pairs}
     except BaseException:
         for file in files:
             os.close(file)
