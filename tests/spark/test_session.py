@@ -13,7 +13,7 @@ import pytest
 
 import headwater
 from headwater.errors import EnvironmentProblem
-from headwater.spark.session import prepare_environment, require_pyspark, settings
+from headwater.spark.session import LOCAL_CHECKPOINTS, prepare_environment, require_pyspark, settings
 
 SHOW_PREFIX = "import sys; print(sys.prefix)"
 
@@ -64,12 +64,13 @@ def test_everything_stays_on_loopback_and_in_utc(monkeypatch: pytest.MonkeyPatch
     assert ours["spark.sql.parquet.outputTimestampType"] == "TIMESTAMP_MICROS"
 
 
-def test_only_workers_on_this_machine_are_forked_from_our_daemon(
+def test_only_what_is_on_this_machine_has_our_daemon_and_manager_of_checkpoints(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
     here, elsewhere = (settings(brief=False, log_level="ERROR", local=local) for local in (True, False))
     assert importlib.util.find_spec(here.pop("spark.python.daemon.module"))
+    assert {key: here.pop(key) for key in LOCAL_CHECKPOINTS} == LOCAL_CHECKPOINTS
     assert here == elsewhere
 
 
