@@ -15,7 +15,7 @@ from headwater.group_commit.pace import PATIENCE
 from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions
-from headwater.streams.options import SyncPolicy
+from headwater.streams.options import SMALLEST_SEGMENT, SyncPolicy
 from headwater.streams.writer import StagedBatch
 
 
@@ -159,6 +159,27 @@ def test_a_large_batch_is_written_in_the_loop_where_it_is_not_synced(
         bench.committer.add(Item(b"", b"", b"s", 1, 8, b""), 8)
         await bench.committer.flush()
         assert log.in_loop == [in_loop] and bench.durable == [[1]]
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+def test_a_batch_that_opens_a_segment_is_written_by_a_thread() -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=True)
+        bench.log.limit_to(8 * SMALLEST_SEGMENT)
+        log = SlowLog(bench.log)
+        bench.committer = Committer(cast("Log", log), bench.writers, bench._on_durable, bench._on_failed)
+        segments = []
+        for _ in range(5):
+            segments.append(len(bench.log.spans))
+            bench.log.stage(b"s", b"", bytes(SMALLEST_SEGMENT // 3 - 1000), 1)
+            bench.committer.add(Item(b"", b"", b"s", 1, 8, b""), 8)
+            await bench.committer.flush()
+        segments.append(len(bench.log.spans))
+        assert segments == [1, 1, 1, 2, 2, 3]
+        assert log.in_loop == [True, True, False, True, False]
         if bench.writers is not None:
             bench.writers.shutdown()
 

@@ -11,8 +11,8 @@ from headwater.archive.s2_frames import FrameWriter
 from headwater.errors import RemoteProtocolError
 from headwater.jetstream_backup.building import ArchiveFile
 from headwater.jetstream_backup.saving import pieces
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.streams.log import Log
-from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.options import LogOptions
 
 OPTIONS = LogOptions(sync="never", preallocate_bytes=0)

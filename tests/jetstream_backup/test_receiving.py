@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from headwater.exchange.router import Router
 from headwater.jetstream_backup import receiving
 from headwater.jetstream_backup.receiving import ChunkReceiver
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.streams.files import File
-from headwater.streams.memory_files import MemoryFiles
 
 
 class Client:

@@ -8,9 +8,9 @@ import pytest
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import MARKER_RETRY, REPLAY_GRACE, Patience, marker_block, with_ttl_of_at_least
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.streams.log import Log
-from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.options import LogOptions
 
 SECOND = 10**9

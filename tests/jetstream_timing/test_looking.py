@@ -14,10 +14,10 @@ from support.jetstream_in_process import Desk, served
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state import contents as contents_module
 from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing import looking, purging
 from headwater.streams.log import Log, LogOptions
-from headwater.streams.memory_files import MemoryFiles
 
 T = TypeVar("T")
 SUBJECTS = st.sampled_from([b"a", b"a.b", b"a.c", b"b.a", b"b.b", b"b.c.d"])

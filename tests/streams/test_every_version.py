@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from headwater.iggy_wire.batches import messages
+from headwater.operations.inspection import repair, survey
 from headwater.streams import meta
 from headwater.streams.files import OsFiles
-from headwater.streams.inspection import repair, survey
 from headwater.streams.log import Log
 from headwater.streams.log_format import DIALECT_IGGY, VERSION, StoredRecord
 from headwater.streams.options import LogOptions

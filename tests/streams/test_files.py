@@ -11,9 +11,9 @@ import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.errors import DiskFull, StorageError
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.streams import files as module
 from headwater.streams.files import Files, OsFile, OsFiles, storage_error
-from headwater.streams.memory_files import MemoryFiles
 
 
 @pytest.fixture(params=["os", "recording"])

@@ -9,10 +9,10 @@ import pytest
 from support.recording_files import Disk, RecordingFiles
 
 from headwater.errors import CorruptLog
+from headwater.operations.inspection import survey
 from headwater.streams import meta
 from headwater.streams.clean_index import INDEX_FILE
 from headwater.streams.head_page import HEAD_PAGE_SIZE
-from headwater.streams.inspection import survey
 from headwater.streams.log import Log
 from headwater.streams.log_format import BATCH_HEADER_SIZE, RECORD_HEAD_SIZE
 from headwater.streams.log_state import RESERVATION

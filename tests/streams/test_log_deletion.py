@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
 from headwater.errors import StorageError
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.streams import upkeep
 from headwater.streams.log import Log, LogOptions
-from headwater.streams.memory_files import MemoryFiles
 
 DIRECTORY = "log"
 OPTIONS = LogOptions(segment_bytes=64 << 10, batch_bytes=4000, cache_bytes=5000, preallocate_bytes=2000)

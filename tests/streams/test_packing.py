@@ -11,7 +11,7 @@ from support.recording_files import VARIANTS, RecordingFiles, Replay
 
 from headwater.compression.snappy import compressor
 from headwater.errors import CorruptLog
-from headwater.streams.inspection import repair, survey
+from headwater.operations.inspection import repair, survey
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,

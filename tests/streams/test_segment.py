@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.streams.files import OsFiles
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import BatchBuilder, BatchHeader
-from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.segment import LARGE_BATCH, Segment, base_offset_of, segment_name
 from headwater.streams.window import FoundBatch
 
@@ -158,6 +158,32 @@ def test_ranges_of_a_segment_that_is_compacted_stay_and_new_ones_are_of_the_new_
     assert ranged(log, 3) == body
     log.delete()
     assert before.body.read() == body, "removed, and still open"
+
+
+def test_one_record_is_read_without_the_rest_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = large_log(tmp_path)
+    store(log, *[10] * 20)
+    for number in range(2000):
+        log.stage(b"s", b"", b"%08d" % number * 20, 1)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+    store(log, 10)
+    sizes: list[int] = []
+    pread = os.pread
+
+    def counted(file: int, size: int, position: int) -> bytes:
+        sizes.append(size)
+        return pread(file, size, position)
+
+    monkeypatch.setattr(os, "pread", counted)
+    for offset in (0, 19, 20, 1000, 2019, 2020):
+        sizes.clear()
+        found = log.reader.record(offset)
+        assert found is not None and found.offset == offset
+        assert sum(sizes) <= 4 * 4096, "the batch has 400 KiB"
+    log.close()
 
 
 @linux_only

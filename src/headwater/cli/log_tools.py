@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem, StorageError
+from headwater.operations.inspection import Survey, repair, survey
 from headwater.streams.files import OsFiles, ReadOnlyFiles
-from headwater.streams.inspection import Survey, repair, survey
 from headwater.streams.meta import COPIES
 from headwater.streams.opening import CopyKind
 from headwater.streams.ownership import STATE_DOCUMENT

@@ -207,8 +207,11 @@ class Committer:
             self._finish(None, None)
             return
         self._pace.begin()
+        staging = self._log.staging
         small: cython.bint = lone or batch.size <= _INLINE_BYTES
-        paced = pace if small or not self._log.staging.is_due(batch.last_timestamp_ns) else None
+        paced = pace if small or not staging.is_due(batch.last_timestamp_ns) else None
+        if staging.begins_segment(batch.size):
+            paced = None  # 4 ms on a quick disk, which others need not wait for and no pace is made of
         if self._writers is None or (paced is not None and in_loop):
             self._write_here(batch, paced)
             return

@@ -32,6 +32,7 @@ from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.items import Published
+from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.jetstream_state.store import (
     ConsumerRecord,
     Store,
@@ -46,7 +47,6 @@ from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log, begin_log
-from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.options import LogOptions
 
 if TYPE_CHECKING:

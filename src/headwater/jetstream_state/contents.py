@@ -21,6 +21,7 @@ from headwater.jetstream_state.expiry import Expiry
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import rollup_of
 from headwater.jetstream_state.recount import Recount
+from headwater.jetstream_state.retention import Limits, Weighed, refusal, surplus
 from headwater.jetstream_state.schedules import Row, Schedules, ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import (
@@ -32,7 +33,6 @@ from headwater.jetstream_state.subject_table import (
 )
 from headwater.model.subject import is_literal
 from headwater.streams.log import Log, StoredRecord
-from headwater.streams.retention import Limits, Weighed, refusal, surplus
 
 SCAN_RECORDS = 1024  # per look into the log, some 4 us each
 SCAN_BYTES = 1 << 20

@@ -1,1 +1,2 @@
-"""What an operator does to a running server through its API, without the command line: backups, live figures."""
+"""What an operator does, without the command line: to a running server through its API (backups, live figures), and to logs
+that no process has open (survey, repair)."""

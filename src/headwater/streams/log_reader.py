@@ -103,10 +103,25 @@ class LogReader:
             return None
         found: StoredRecord | None = self.recent.record(offset)
         if found is None:
+            found = self._record_in_file(offset)
+        if found is None:
             records = self.read_matching(offset, None, 1, 1, MAX_OFFSET)[0]
             if records and records[0].offset == offset:
                 found = records[0]
         return found
+
+    def _record_in_file(self, offset: int) -> StoredRecord | None:
+        """As `record`, by way of its segment; None where that cannot tell. Batches between readers' calls go first."""
+        for batch in self._unfinished:
+            if batch.header.base_offset <= offset < batch.header.end_offset:
+                return None
+        segment = self._segment_at(offset)
+        try:
+            self._keep_handle(segment)
+            found: StoredRecord | None = segment.record_at(offset)
+            return found
+        except OSError as error:
+            raise storage_error(f"read {segment.path}", error) from error
 
     def read_matching(
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
@@ -242,12 +257,16 @@ class LogReader:
         tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
         if not self._live.start <= offset < self._live.end:
             return None
-        segment = self.segments[max(0, bisect_right(self.segments, offset, key=lambda each: each.base_offset) - 1)]
+        segment = self._segment_at(offset)
         try:
             self._keep_handle(segment)
             return segment.range_at(offset)
         except OSError as error:
             raise storage_error(f"read {segment.path}", error) from error
+
+    def _segment_at(self, offset: int) -> Segment:
+        """The segment that has this offset, if any has."""
+        return self.segments[max(0, bisect_right(self.segments, offset, key=lambda each: each.base_offset) - 1)]
 
     def batches_in_files(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
         """As `batches`, from the files, to the end of the log; also what is below where the log begins."""

@@ -11,17 +11,26 @@ from typing import NamedTuple
 
 from headwater.streams.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
-from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import BATCH_HEADER_SIZE, BatchHeader, decode_batch_header
+from headwater.streams.index import SPACING, SparseIndex
+from headwater.streams.log_format import (
+    BATCH_HEADER_SIZE,
+    BatchHeader,
+    StoredRecord,
+    body_is_intact,
+    decode_batch_header,
+    read_records,
+)
+from headwater.streams.record_search import can_search, find_record
 from headwater.streams.recovery import SegmentFacts
 from headwater.streams.walking import walk
-from headwater.streams.window import FoundBatch, SpoiledBytes
+from headwater.streams.window import FoundBatch, SpoiledBytes, Window
 
 SUFFIX = ".log"
 NEW_SUFFIX = ".log.new"  # a segment whose head page may not be durable yet; swept away by recovery
 OFFSET_DIGITS = 20
 SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs about what one of 4 KiB does
 LARGEST_READ = 1 << 20
+SEARCHED_BATCH = 1 << 13  # bytes; of a larger one a single record is looked for
 LARGE_BATCH = 1 << 15  # bytes; larger batches are sent from the file, and it is remembered that they are intact
 
 
@@ -137,6 +146,31 @@ class Segment:
                 elif piece.position < self._checked_from:
                     self._note_intact(piece)
                 yield piece
+
+    def record_at(self, offset: int) -> StoredRecord | None:
+        """The record with this offset, checked, without a look at the batches before its own and at most of a large one.
+        None where it is not found in this way, and `batches` has to tell what is there. Raises OSError."""
+        position, _ = self._facts.index.locate(offset)
+        window = Window(self._opened().pread, self.end_position, SPACING)
+        while position < self.end_position:
+            data, index = window.at(position, BATCH_HEADER_SIZE)
+            header = decode_batch_header(data, index, self._identity)
+            if header is None or header.base_offset > offset:
+                break
+            if offset < header.end_offset and header.holds_records:
+                return self._record_in(window, position, header, offset) if can_search(header) else None
+            position += header.size
+        return None
+
+    def _record_in(self, window: Window, position: int, header: BatchHeader, offset: int) -> StoredRecord | None:
+        if header.body_size >= SEARCHED_BATCH:
+            return find_record(self._opened().pread, position, header, self._identity, offset)
+        body = window.slice(position + BATCH_HEADER_SIZE, position + header.size)
+        if not body_is_intact(header, body):
+            return None
+        records: list[StoredRecord] = []
+        read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
+        return records[0] if records and records[0].offset == offset else None
 
     def _note_intact(self, batch: FoundBatch) -> None:
         if batch.header.body_size >= LARGE_BATCH and batch.is_whole:

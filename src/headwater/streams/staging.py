@@ -39,6 +39,10 @@ class Staging:
         """The bytes staged."""
         return sum([batch.size for batch in self._full]) + self._open.size
 
+    def begins_segment(self, size: int) -> bool:
+        """As `LogWriter.begins_segment`."""
+        return self._writer.begins_segment(size)
+
     def is_due(self, now_ns: int) -> bool:
         """Whether a batch of this time will be synced with its write. Call it while none is written."""
         return self._writer.is_due(now_ns)

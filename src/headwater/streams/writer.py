@@ -167,7 +167,7 @@ class LogWriter:
             pieces += body
             size += len(head) + header.body_size
         try:
-            if HEAD_PAGE_SIZE < self._active.position and self._active.position > self.segment_bytes - size:
+            if self.begins_segment(size):
                 self._roll(batch.base_offset, batch.last_timestamp_ns)
             self._saved.reserve(batch.end_offset, self._active.base_offset, self._options.sync == "always")
             self._append(batch.end_offset, pieces, size)
@@ -335,6 +335,10 @@ class LogWriter:
             self._active.cut()
         except OSError as error:
             raise self._lasting("undo a write for which there was no room", error) from error
+
+    def begins_segment(self, size: cython.longlong) -> bool:
+        """Whether a batch of this size opens a new segment: a few more waits for the disk, once in many."""
+        return HEAD_PAGE_SIZE < self._active.position and self._active.position > self.segment_bytes - size
 
     def is_due(self, now_ns: cython.longlong) -> bool:
         """Whether a batch of this time is synced with its write."""

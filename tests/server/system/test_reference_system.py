@@ -39,7 +39,7 @@ OMITTED = {
 }  # fmt: skip
 """Last names: reasons are with the pages of monitoring; rtt is known after the first PING; ours has no queue for
 requests to the system account."""
-ADDED = {"sync", "sync_always", "events", "writes", "disk"}
+ADDED = {"sync", "sync_always", "events", "writes", "disk", "read_pauses"}
 
 
 @pytest.fixture(scope="module", params=KINDS)

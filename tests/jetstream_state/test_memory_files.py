@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.streams.memory_files import MemoryFiles
+from headwater.jetstream_state.memory_files import MemoryFiles
 
 
 def test_files_are_written_read_renamed_listed_and_removed() -> None:

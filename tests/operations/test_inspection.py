@@ -2,7 +2,7 @@
 
 from support.recording_files import RecordingFiles
 
-from headwater.streams.inspection import DAMAGED_SUFFIX, repair, survey
+from headwater.operations.inspection import DAMAGED_SUFFIX, repair, survey
 from headwater.streams.log import Log, LogOptions
 
 DIRECTORY = "log"

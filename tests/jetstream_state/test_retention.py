@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.streams.retention import Limits, Weighed, refusal, surplus
+from headwater.jetstream_state.retention import Limits, Weighed, refusal, surplus
 
 RECORDS = st.lists(st.builds(Weighed, st.integers(1, 50), st.integers(0, 100)), max_size=20)
 LIMITS = st.builds(Limits, st.integers(-1, 15), st.integers(-1, 400), st.integers(0, 80))

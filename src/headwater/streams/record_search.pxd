@@ -1,0 +1,15 @@
+from headwater.streams.log_format cimport BatchHeader, StoredRecord
+
+cdef long long _LOW_HALF
+cdef Py_ssize_t _HEAD_SIZE
+cdef Py_ssize_t _OFFSET_AT
+cdef Py_ssize_t _SUBJECT_SIZE_AT
+cdef Py_ssize_t _BLOCK_SIZE_AT
+
+cpdef StoredRecord find_record(
+    object fetch, long long position, BatchHeader header, bytes identity, long long offset
+)
+cdef Py_ssize_t _first_intact(bytes data, bytes identity, BatchHeader header) except? -2
+cdef long long _offset(bytes data, Py_ssize_t at, long long base_offset) noexcept
+cdef Py_ssize_t _end(bytes data, Py_ssize_t at) noexcept
+cdef StoredRecord _record(bytes data, Py_ssize_t at, long long base_offset, bytes identity, long long offset)

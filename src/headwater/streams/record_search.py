@@ -1,0 +1,153 @@
+# cython: boundscheck=True, wraparound=True
+"""One record of a large batch, read without the rest of it.
+
+    batch header │ record │ record │ … │ record │ … │ record        offsets ascend, and sizes are mostly alike
+                 low ─────────── guess ┘ wanted                high
+
+A publisher that is fast fills batches of 100 KiB and more. To check such a batch as a whole for one message costs several
+times what the message does, so where the record begins is guessed from the offsets and positions known at both ends. The
+first record behind the guess is found by its tag and verified by its CRC, as salvage does (salvage.py), and from there
+the sizes lead on. A guess that was off narrows the ends, and a few of them always do.
+
+Nothing is returned but a record whose own CRC holds, and whose offset is the given one: what leads astray on the way, such
+as a copy of the log in a payload, ends in None, and the caller reads the batch. Pure, but for `fetch`.
+"""
+
+import struct
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord, _u32
+else:
+    from headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
+
+from headwater.compression.checksum import extend_crc
+from headwater.streams.log_format import (
+    BATCH_HEADER_SIZE,
+    DIALECT_NATS,
+    LOW_HALF,
+    OLDEST_VERSION,
+    RECORD_CRC_SIZE,
+    RECORD_HEAD,
+    RECORD_HEAD_SIZE,
+    RECORD_TAG_AT,
+    record_seed,
+    record_tag,
+)
+from headwater.streams.window import Fetch
+
+READ = 4096  # bytes at once, or RECORDS of the usual size of these, if that is more
+RECORDS = 4
+# Where reading begins, before the guess: as many bytes, or records if that is more. Sizes that are only mostly alike then
+# need no second read.
+BYTES_BEFORE = 1024
+RECORDS_BEFORE = 1.5
+MOST_READS = 8
+_TAG = struct.Struct("<H")
+_LOW_HALF: cython.longlong = LOW_HALF  # a literal of this size would be a Python object
+# In a record's head (log_format.py):
+_HEAD_SIZE: cython.Py_ssize_t = RECORD_HEAD_SIZE
+_OFFSET_AT: cython.Py_ssize_t = struct.calcsize("<Iq")
+_SUBJECT_SIZE_AT: cython.Py_ssize_t = struct.calcsize("<IqI")
+_BLOCK_SIZE_AT: cython.Py_ssize_t = struct.calcsize("<IqIHH")
+
+
+def can_search(header: BatchHeader) -> bool:
+    """Whether the records of this batch tell by themselves where they are: those of the NATS dialect, not compressed."""
+    return header.dialect == DIALECT_NATS and header.version > OLDEST_VERSION and header.flags == 0
+
+
+def find_record(
+    fetch: Fetch, position: cython.longlong, header: BatchHeader, identity: bytes, offset: cython.longlong
+) -> StoredRecord | None:
+    """The record with this offset in the batch at `position` of a file; None where this way does not find it. Raises
+    OSError from `fetch`."""
+    low: cython.longlong = position + BATCH_HEADER_SIZE  # where a record begins, unless something led astray
+    high: cython.longlong = low + header.body_size
+    low_offset: cython.longlong = header.base_offset  # at most that of the record there
+    high_offset: cython.longlong = header.end_offset
+    start: cython.longlong
+    at: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    found: cython.longlong
+    _read: cython.int
+    for _read in range(MOST_READS):
+        if low + RECORD_HEAD_SIZE > high or not low_offset <= offset < high_offset:
+            return None
+        mean: cython.double = cython.cast(cython.double, high - low) / (high_offset - low_offset)
+        start = low + max(0, int((offset - low_offset) * mean - max(RECORDS_BEFORE * mean, BYTES_BEFORE)))
+        data: bytes = fetch(min(max(READ, int(RECORDS * mean)), high - start), start)
+        first = 0 if start == low else _first_intact(data, identity, header)
+        if first < 0:
+            return None
+        at = first
+        while at + RECORD_HEAD_SIZE <= len(data):
+            found = _offset(data, at, header.base_offset)
+            end = _end(data, at)
+            if found == offset:
+                if end > len(data):
+                    at, data = 0, fetch(end - at, start + at)
+                return _record(data, at, header.base_offset, identity, offset)
+            if found > offset:
+                break
+            low, low_offset = start + end, found + 1
+            at = end
+        else:
+            if at == first:
+                return None  # the file is shorter than the batch
+            continue
+        if at > first or start == low:
+            return None  # it is not between its neighbours
+        high, high_offset = start + at, found
+    return None
+
+
+def _first_intact(data: bytes, identity: bytes, header: BatchHeader) -> cython.Py_ssize_t:
+    """Where the first record begins that is in `data` as a whole, or -1."""
+    tag = _TAG.pack(record_tag(identity))
+    at: cython.Py_ssize_t = data.find(tag, RECORD_TAG_AT)
+    while at >= 0:
+        start: cython.Py_ssize_t = at - RECORD_TAG_AT
+        if start + RECORD_HEAD_SIZE <= len(data):
+            offset = _offset(data, start, header.base_offset)
+            if offset < header.end_offset and _record(data, start, header.base_offset, identity, offset) is not None:
+                return start
+        at = data.find(tag, at + 1)
+    return -1
+
+
+def _offset(data: bytes, at: cython.Py_ssize_t, base_offset: cython.longlong) -> cython.longlong:
+    """That of the record whose head begins here, unchecked."""
+    half: cython.longlong = _LOW_HALF
+    if cython.compiled:
+        return base_offset + ((cython.cast(cython.longlong, _u32(data, at + _OFFSET_AT)) - base_offset) & half)
+    low_half: int = RECORD_HEAD.unpack_from(data, at)[2]
+    return base_offset + ((low_half - base_offset) & half)
+
+
+def _end(data: bytes, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Where it ends, unchecked."""
+    if cython.compiled:
+        subject: cython.Py_ssize_t = _u32(data, at + _SUBJECT_SIZE_AT) & 0xFFFF
+        block: cython.Py_ssize_t = _u32(data, at + _BLOCK_SIZE_AT)
+        payload: cython.Py_ssize_t = _u32(data, at + _BLOCK_SIZE_AT + 4)
+        return at + _HEAD_SIZE + subject + block + payload
+    sizes: tuple[int, ...] = RECORD_HEAD.unpack_from(data, at)[3:]
+    return at + RECORD_HEAD_SIZE + sizes[0] + sizes[2] + sizes[3]
+
+
+def _record(
+    data: bytes, at: cython.Py_ssize_t, base_offset: cython.longlong, identity: bytes, offset: cython.longlong
+) -> StoredRecord | None:
+    """The record that begins at `data[at]`, if it is all there and its CRC that of this offset."""
+    end: cython.Py_ssize_t = _end(data, at) if at + RECORD_HEAD_SIZE <= len(data) else len(data) + 1
+    if end > len(data):
+        return None
+    crc = int.from_bytes(data[at : at + RECORD_CRC_SIZE], "little")
+    if extend_crc(record_seed(identity, offset >> 32), data[at + RECORD_CRC_SIZE : end]) != crc:
+        return None
+    cursor = RecordCursor(data, at, end, base_offset)
+    cursor.advance()
+    return cursor.record()
