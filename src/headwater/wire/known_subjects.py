@@ -20,7 +20,6 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
-    from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.libc.string import memcpy
 
