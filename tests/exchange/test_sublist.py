@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fake_link import FakeLink
 
+import headwater
 from headwater.exchange.sublist import CACHE_SIZE, Outlet, Sublist, Subscription
 from headwater.model.subject import is_valid_subject, matches
 from headwater.wire.memory import OutputBuffer
@@ -102,6 +103,23 @@ def test_subscriptions_that_ended_are_not_held_on_to() -> None:
         sublist.remove(subscription)
     held = sys.getrefcount(ended[7])
     assert held == free
+
+
+def test_subscriptions_that_come_and_go_beside_others_are_not_held_on_to_for_long() -> None:
+    sublist = Sublist()
+    staying = [Subscription(b"stays.%d" % number, b"", b"1") for number in range(400)]
+    for subscription in staying:
+        sublist.insert(subscription)
+    ended = [Subscription(b"once.%d" % number, b"", b"1") for number in range(3000)]
+    free = sys.getrefcount(ended[7])
+    for number, subscription in enumerate(ended):
+        sublist.insert(subscription)
+        assert sublist.match(subscription.subject).plain == [subscription]
+        assert sublist.match(staying[number % 400].subject).plain == [staying[number % 400]]
+        sublist.remove(subscription)
+    del subscription
+    held = sum(sys.getrefcount(ended[number]) > free for number in range(3000))
+    assert held <= (256 if headwater.__compiled__ else 3200), "interpreted, eight for each that stays"
 
 
 def test_so_many_different_answers_are_not_all_kept() -> None:

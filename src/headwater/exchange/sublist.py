@@ -323,10 +323,12 @@ class Sublist:
         self._release()
 
     def _release(self) -> None:
-        """Forget what is cached, all of it stale by now, if few subscriptions are left: it holds on to those that ended."""
+        """Forget some of what is cached, all of it stale by now, and all if few subscriptions are left: it holds on to those
+        that ended, and to the connections of these."""
         if cython.compiled:
             if self._known.size > 1 << 10 and self._known.size > 8 * self.count:
                 self._known._make(1 << 10)
+            self._known.forget_stale(self.generation)
         elif len(self._seen) > 8 * self.count:
             self._seen.clear()
 

@@ -1,9 +1,5 @@
 cimport cython
 
-# A builtin of GCC and Clang; reading ahead changes nothing but how long the read takes.
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void *address) noexcept
-
 
 cdef unsigned long long tag_of(unsigned char *name, Py_ssize_t length, Py_ssize_t generation) noexcept
 
@@ -23,6 +19,7 @@ cdef class KnownSubjects:
     cdef Py_ssize_t _most
     cdef Py_ssize_t _used
     cdef Py_ssize_t _generation
+    cdef Py_ssize_t _swept
     cdef bytearray _memory
     cdef list _owners
     cdef unsigned long long *_slots
@@ -31,4 +28,5 @@ cdef class KnownSubjects:
     cdef Py_ssize_t find_slot(self, unsigned long long tag) noexcept
     cdef object find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, unsigned long long tag)
     cdef int add(self, unsigned long long tag, Known known, bytes text, Py_ssize_t most) except -1
+    cdef int forget_stale(self, Py_ssize_t generation) except -1
     cdef int _make(self, Py_ssize_t size) except -1

@@ -20,6 +20,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.libc.string import memcpy
 
@@ -66,6 +67,7 @@ class KnownSubjects:
         self.evicted = 0
         self._used = 0  # slots that were filled in this generation
         self._generation = -1
+        self._swept = 0  # where `forget_stale` goes on
         self._memory = bytearray()
         self._owners: list[Known | None] = []  # holds the references that the slots have without counting them
         if cython.compiled:
@@ -80,7 +82,23 @@ class KnownSubjects:
             self._slots = cython.cast(cython.p_ulonglong, base + 64 - over)
             self._owners = [None] * size
             self.size = size
-            self._used = 0
+            self._used = self._swept = 0
+        return 0
+
+    def forget_stale(self, generation: cython.Py_ssize_t) -> cython.int:
+        """Empty a few slots of other generations, in turn: after an eighth as many calls as there are slots, nothing is held
+        on to that was stale before. No search that is still right ends at an empty slot: `add` fills stale ones first."""
+        if cython.compiled:
+            index: cython.Py_ssize_t
+            there: Known | None
+            _step: cython.int
+            for _step in range(8):
+                index = self._swept
+                there = self._owners[index]
+                if there is not None and there.generation != generation:
+                    self._slots[index * 4] = 0
+                    self._owners[index] = None
+                self._swept = (index + 1) & (self.size - 1)
         return 0
 
     def prefetch_slot(self, tag: cython.ulonglong) -> None:

@@ -17,8 +17,9 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
-    from cython.cimports.headwater.wire.known_subjects import KnownSubjects, prefetch, tag_of
+    from cython.cimports.headwater.wire.known_subjects import KnownSubjects, tag_of
     from cython.cimports.headwater.wire.publish_series import _sizes_end
     from cython.cimports.headwater.wire.scan import word_end
     from cython.cimports.libc.string import memcmp
