@@ -119,7 +119,7 @@ def test_subscriptions_that_come_and_go_beside_others_are_not_held_on_to_for_lon
         sublist.remove(subscription)
     del subscription
     held = sum(sys.getrefcount(ended[number]) > free for number in range(3000))
-    assert held <= (256 if headwater.__compiled__ else 3200), "interpreted, eight for each that stays"
+    assert held <= (150 if headwater.__compiled__ else 3200), "interpreted, eight for each that stays"
 
 
 def test_so_many_different_answers_are_not_all_kept() -> None:
