@@ -347,7 +347,7 @@ def main() -> None:
     parser.add_argument(
         "--batches", type=int, default=200, help="batches of 1000 in each phase; of small messages several times"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="of each kind of server")
+    parser.add_argument("--rounds", type=int, default=9, help="of each kind of server")
     parser.add_argument("--memory", type=int, default=10_000_000, help="messages for the rows of memory")
     arguments = parser.parse_args()
     if not headwater.__compiled__ and not arguments.smoke:
