@@ -83,6 +83,24 @@ def test_a_damaged_record_is_not_found_and_the_others_are_as_they_were(wanted: i
     assert found is None or found == records[BASE + wanted]
 
 
+@pytest.mark.parametrize("wanted", range(30))
+def test_a_damaged_size_has_nothing_read_beyond_the_batch(wanted: int) -> None:
+    header, file = batch_of([b"p" * 100] * 30)
+    cursor = RecordCursor(file, AT + BATCH_HEADER_SIZE, len(file), header.base_offset)
+    while cursor.advance() and cursor.offset < BASE + wanted:
+        pass
+    spoiled = bytearray(file)
+    spoiled[cursor.subject_at - 1] ^= 0x80  # the highest byte of the payload's size
+    wished: list[int] = []
+
+    def fetch(size: int, position: int) -> bytes:
+        wished.append(size)
+        return bytes(spoiled[position : position + size])
+
+    assert find_record(fetch, AT, header, IDENTITY, BASE + wanted) is None
+    assert max(wished) <= header.body_size
+
+
 def test_a_copy_of_a_record_in_a_payload_is_not_taken_for_the_record() -> None:
     _, before = batch_of([b"old %d" % n for n in range(20)], base=100)
     copy = before[AT + BATCH_HEADER_SIZE :]

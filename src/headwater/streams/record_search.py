@@ -64,7 +64,8 @@ def find_record(
     """The record with this offset in the batch at `position` of a file; None where this way does not find it. Raises
     OSError from `fetch`."""
     low: cython.longlong = position + BATCH_HEADER_SIZE  # where a record begins, unless something led astray
-    high: cython.longlong = low + header.body_size
+    limit: cython.longlong = low + header.body_size
+    high: cython.longlong = limit
     low_offset: cython.longlong = header.base_offset  # at most that of the record there
     high_offset: cython.longlong = header.end_offset
     start: cython.longlong
@@ -86,6 +87,8 @@ def find_record(
         while at + RECORD_HEAD_SIZE <= len(data):
             found = _offset(data, at, header.base_offset)
             end = _end(data, at)
+            if start + end > limit:
+                return None  # a damaged size, of up to 8 GiB
             if found == offset:
                 if end > len(data):
                     at, data = 0, fetch(end - at, start + at)
