@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from headwater.exchange.account import Account
 from headwater.exchange.replies import ACK_PREFIX, RESPONSE_SECONDS
-from headwater.exchange.request_info import with_request_info
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Callback, Subscription, TracedCallback
 from headwater.model.header_edits import with_header
 from headwater.model.message_trace import DESTINATION, DISABLED
+from headwater.model.request_info import with_request_info
 from headwater.model.subject_rename import SubjectRename, common_pattern
 from headwater.wire.message_view import composed
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from headwater.exchange.request_info import without_request_info
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
@@ -37,6 +36,7 @@ from headwater.jetstream_state.schedule_checks import ScheduleRules
 from headwater.jetstream_state.schedules import is_schedule, with_rollup
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.model.header_block import lookup
+from headwater.model.request_info import without_request_info
 from headwater.streams.dedup import DuplicateWindow
 
 if TYPE_CHECKING:

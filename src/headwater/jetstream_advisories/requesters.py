@@ -3,9 +3,9 @@
 import json
 
 from headwater.exchange.client_info import Document, client_info
-from headwater.exchange.request_info import REQUEST_INFO
 from headwater.exchange.sublist import Outlet
 from headwater.model.header_block import lookup
+from headwater.model.request_info import REQUEST_INFO
 
 
 def requester(publisher: Outlet | None, header_block: bytes, account: str, server: str) -> Document:

@@ -127,7 +127,7 @@ class SystemAccount:
             self._services = Services(self._speak(), self._account.router, lambda: self.reload)
         if subject == _USER_INFO:  # a request in the system account itself
             from headwater.exchange.client_info import request_info
-            from headwater.exchange.request_info import with_request_info
+            from headwater.model.request_info import with_request_info
 
             info = request_info(self._account, self._account.router.publisher, share=True)
             return self._services.answer(b"$SYS.REQ.USER.-.INFO", reply, with_request_info(b"", info), payload)
@@ -160,7 +160,7 @@ class SystemAccount:
         if pattern is None:
             return False
         from headwater.exchange.client_info import request_info
-        from headwater.exchange.request_info import with_request_info
+        from headwater.model.request_info import with_request_info
 
         info = request_info(account, account.router.publisher, share=subject == _USER_INFO)
         system = self._account

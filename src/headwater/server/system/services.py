@@ -22,8 +22,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError
-from headwater.exchange.request_info import REQUEST_INFO
 from headwater.model.header_block import lookup
+from headwater.model.request_info import REQUEST_INFO
 from headwater.monitoring.interest import account_detail, statistics_of
 from headwater.monitoring.jsz import account_jsz
 from headwater.monitoring.pages import PAGES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.exchange.request_info import with_request_info, without_request_info
+from headwater.model.request_info import with_request_info, without_request_info
 
 
 @pytest.mark.parametrize(
