@@ -2,7 +2,11 @@ cimport cython
 from headwater.cluster.forwarding cimport Forwarding
 from headwater.exchange.router cimport Router
 from headwater.exchange.sublist cimport Match
-from headwater.wire.route_ops cimport RouteMessage
+from headwater.wire.publish_series cimport PublishSeries
+from headwater.wire.route_ops cimport RouteMessage, RouteOpParser
+
+
+cdef PublishSeries SERIES
 
 
 @cython.final
@@ -16,7 +20,9 @@ cdef class Arrivals:
     cdef Match _match
     cdef list[bytes] _queues
     cdef Match _served
+    cdef bytes _head
 
+    cpdef Py_ssize_t deliver_series(self, RouteMessage message, RouteOpParser ops) except -1
     cpdef int deliver(self, RouteMessage message) except? -1
     cpdef int deliver_run(
         self, RouteMessage message, Py_ssize_t stride, Py_ssize_t count

@@ -15,19 +15,24 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.junction import Junction
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
-    from cython.cimports.headwater.exchange.sublist import Match
-    from cython.cimports.headwater.wire.route_ops import RouteMessage
+    from cython.cimports.headwater.exchange.sublist import Beginning, Match
+    from cython.cimports.headwater.wire.publish_series import PublishSeries
+    from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpParser
 else:
     from headwater.cluster.forwarding import Forwarding
     from headwater.exchange.junction import Junction
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import route_arrival
-    from headwater.exchange.sublist import Match
-    from headwater.wire.route_ops import RouteMessage
+    from headwater.exchange.sublist import Beginning, Match
+    from headwater.wire.publish_series import PublishSeries
+    from headwater.wire.route_ops import RouteMessage, RouteOpParser
 
 from collections.abc import Callable
 
 from headwater.cluster.frames import PASSED_ON
+
+# One for all routes: it is filled and used up within a call that runs no Python code.
+SERIES: PublishSeries = PublishSeries()
 
 
 class Arrivals:
@@ -53,6 +58,30 @@ class Arrivals:
         self._match: Match | None = None
         self._queues: list[bytes] = []
         self._served: Match | None = None
+        self._head = b"RMSG " + forwarding.account + b" "
+
+    def deliver_series(self, message: RouteMessage, ops: RouteOpParser) -> cython.Py_ssize_t:
+        """Deliver a message of `ops` together with those behind it that have its receivers, if these take them unlooked at.
+        Returns their number, 0 if the message was not delivered either: it needs `deliver`."""
+        if not cython.compiled or ops._behind + 8 > ops._filled or ops._behind == 0:
+            return 0
+        buffer: bytearray = message.buffer
+        if message.headers != message.payload or message.queues or message.token or message.origin:
+            return 0
+        # A reply that begins with `$` may have a shown subject behind it.
+        if self.router.junction is not None or (message.reply_end > message.reply and buffer[message.reply] == 36):
+            return 0
+        match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
+        if not match.separate or not match.takes_series():
+            return 0
+        beginning: Beginning | None = self.router.sublist.beginning_of(
+            match, buffer, message.subject, message.subject_end
+        )
+        prefix: bytes | None = None if beginning is None else beginning.prefix
+        if SERIES.collect_frames(ops, self._head, prefix, beginning is not None and beginning.deep) == 1:
+            return 0
+        self.router.route_series(None, match, buffer, SERIES)
+        return SERIES.count
 
     def deliver(self, message: RouteMessage) -> cython.int:
         """A v2 message, or a plain one of v1."""

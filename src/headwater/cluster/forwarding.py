@@ -26,22 +26,28 @@ if cython.compiled:
     from cython.cimports.headwater.cluster.frames import Frame, Target
     from cython.cimports.headwater.cluster.peer_interest import PeerInterest
     from cython.cimports.headwater.cluster.plans import Choice, Plan
+    from cython.cimports.headwater.cluster.shared_beginnings import may_follow, shared_beginning
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
-    from cython.cimports.headwater.exchange.sublist import Match, Outlet, Subscription
+    from cython.cimports.headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.message_view import MessageView
+    from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
     from headwater.cluster.frames import Frame, Target
     from headwater.cluster.peer_interest import PeerInterest
     from headwater.cluster.plans import Choice, Plan
+    from headwater.cluster.shared_beginnings import may_follow, shared_beginning
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import AddressedMessage
-    from headwater.exchange.sublist import Match, Outlet, Subscription
+    from headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from headwater.exchange.xorshift import Xorshift
+    from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.message_view import MessageView
+    from headwater.wire.publish_series import PublishSeries
 
 from headwater.model.message_trace import ROUTE
 
@@ -158,6 +164,45 @@ class Forwarding(PeerInterest):
                 self._count(router, frame.target, message, count)
                 frames += 1
         return frames
+
+    def publish_series(
+        self,
+        router: Router,
+        publisher: Outlet,
+        match: Match,
+        ops: ClientOpParser,
+        series: PublishSeries,
+        same_subject: cython.bint,
+    ) -> cython.int:
+        message: MessageView = ops.message
+        plan: Plan | None = None
+        receivers: cython.int = 0
+        frame: Frame
+        target: Target
+        if self.behind.count or self.withheld is not None or not may_follow(ops):
+            return -1
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        if remote.plain or remote.groups:
+            plan = self._plan(remote)
+            if not plan.bare:
+                return -1
+        beginning: Beginning | None = None
+        if not same_subject:
+            beginning = shared_beginning(router.sublist, match, self.interest, remote, message)
+        prefix: bytes | None = None if beginning is None else beginning.prefix
+        if series.collect(ops, prefix, beginning is not None and beginning.deep) == 1:
+            return -1
+        if plan is not None and plan.settled is not None:
+            for frame in plan.settled:
+                target = frame.target
+                if not target.outlet.closed:
+                    series.append_frames(target.outlet.output, message.buffer, target._plain_head)
+                    target.outlet.out_messages += series.count
+                    target.outlet.out_bytes += series.payload
+                    if not target.outlet.dirty:
+                        router.mark_dirty(target.outlet)
+                    receivers += 1
+        return receivers + router.route_series(publisher, match, message.buffer, series)
 
     def _send(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
         """Send the message to all peers with interest; returns the number of frames, and sets `elsewhere`."""

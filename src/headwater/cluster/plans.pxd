@@ -21,3 +21,4 @@ cdef class Plan:
     cdef readonly list choices
     cdef readonly bint limited
     cdef readonly list settled
+    cdef readonly bint bare

@@ -50,6 +50,10 @@ class Plan:
             self.choices.append(Choice(queue, entries, [targets[cython.cast(Outlet, each.outlet)] for each in entries]))
             self.limited = self.limited or any(each.maximum != 0 for each in entries)
         self.settled: list[Frame] | None = None if self.limited else self._settle()
+        # Whether the frames hold nothing but a message: no tokens, no groups.
+        self.bare = (
+            self.settled is not None and all(not target.in_v1 for target in self.first_targets) and not self.choices
+        )
 
     def _settle(self) -> "list[Frame] | None":
         """The frames, if they are the same for every message; otherwise None."""

@@ -13,13 +13,13 @@ A peer is pinged even while it sends: only that detects a route that loses our o
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.cluster.arrivals import Arrivals
+    from cython.cimports.headwater.cluster.arrivals import SERIES, Arrivals
     from cython.cimports.headwater.exchange.peer_connection import PeerConnection
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Outlet
     from cython.cimports.headwater.wire.route_ops import RouteMessage
 else:
-    from headwater.cluster.arrivals import Arrivals
+    from headwater.cluster.arrivals import SERIES, Arrivals
     from headwater.exchange.peer_connection import PeerConnection
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Outlet
@@ -248,10 +248,15 @@ class Route(PeerConnection):
     ) -> cython.int:
         if message.token and message.token.startswith(b"QRSID:"):
             arrivals.deliver_to_member(message, stride, count)
-        elif count == 1:
-            arrivals.deliver(message)
-        else:
+        elif count > 1:
             arrivals.deliver_run(message, stride, count)
+        else:
+            together: cython.Py_ssize_t = arrivals.deliver_series(message, self.parser)
+            if together == 0:
+                arrivals.deliver(message)
+            else:  # the first is counted
+                self.traffic.messages += together - 1
+                self.traffic.bytes += SERIES.payload - (message.end - message.payload)
         return 0
 
     def _deliver_traced(self, arrivals: Arrivals, message: RouteMessage, stride: int, count: int) -> int:

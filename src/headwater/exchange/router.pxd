@@ -3,6 +3,7 @@ from headwater.exchange.flusher cimport Flusher
 from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
 from headwater.exchange.xorshift cimport Xorshift
+from headwater.wire.client_ops cimport ClientOpParser
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.publish_series cimport PublishSeries
 
@@ -79,6 +80,9 @@ cdef class PeerForwarding:
         Py_ssize_t stride,
         Py_ssize_t count,
     ) except? -1
+    cdef int publish_series(
+        self, Router router, Outlet publisher, Match match, ClientOpParser ops, PublishSeries series, bint same_subject
+    ) except? -2
 
 
 @cython.final

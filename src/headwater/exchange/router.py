@@ -22,6 +22,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView, composed
     from cython.cimports.headwater.wire.publish_series import PublishSeries
@@ -30,6 +31,7 @@ else:
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from headwater.exchange.xorshift import Xorshift
+    from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.message_view import MessageView, composed
     from headwater.wire.publish_series import PublishSeries
@@ -67,23 +69,11 @@ class PeerForwarding:
         """The largest number of unwritten bytes of any peer with interest in `subject`."""
         return 0
 
-    def route(
-        self,
-        router: "Router",
-        publisher: Outlet | None,
-        match: Match,
-        message: MessageView,
-    ) -> cython.int:
+    def route(self, router: "Router", publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
         """`Router.route`, to local clients and peers."""
         raise NotImplementedError
 
-    def route_under(
-        self,
-        router: "Router",
-        inbox: bytes,
-        match: Match,
-        message: MessageView,
-    ) -> cython.int:
+    def route_under(self, router: "Router", inbox: bytes, match: Match, message: MessageView) -> cython.int:
         """`Router.route_under`, to local clients and peers."""
         raise NotImplementedError
 
@@ -98,6 +88,19 @@ class PeerForwarding:
     ) -> cython.int:
         """`Router.route_run`, to local clients and peers."""
         raise NotImplementedError
+
+    def publish_series(
+        self,
+        router: "Router",
+        publisher: Outlet,
+        match: Match,
+        ops: ClientOpParser,
+        series: PublishSeries,
+        same_subject: cython.bint,
+    ) -> cython.int:
+        """Collect in `series` the current op of `ops`, whose Match here takes series, with those behind it that have its
+        receivers, and route them. Returns the number of receivers, or -1 if it must be routed alone."""
+        return -1
 
     # For `junction`, which combines both kinds of peers.
 
@@ -353,12 +356,7 @@ class Router:
 
     # ── one message ──
 
-    def route(
-        self,
-        publisher: Outlet | None,
-        match: Match,
-        message: MessageView,
-    ) -> cython.int:
+    def route(self, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
         """Deliver one message; returns the number of deliveries."""
         if self.forwarding is not None:
             return self.forwarding.route(self, publisher, match, message)

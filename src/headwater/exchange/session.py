@@ -22,7 +22,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from cython.cimports.headwater.wire.client_ops import ClientOpHandler, ClientOpParser
-    from cython.cimports.headwater.wire.memory import equals, slice_bytes
+    from cython.cimports.headwater.wire.memory import slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView, renamed
     from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
@@ -32,7 +32,7 @@ else:
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
-    from headwater.wire.memory import equals, slice_bytes
+    from headwater.wire.memory import slice_bytes
     from headwater.wire.message_view import MessageView, renamed
     from headwater.wire.plain_publishes import Stretch, collect_plain_publishes
     from headwater.wire.publish_series import PublishSeries
@@ -180,7 +180,7 @@ class Session(ClientOpHandler):
         membership: Membership = self.membership
         terms: Terms = self.terms
         router: Router = membership.router
-        if terms.verbose or terms.pedantic or membership.mappings is not None or router.forwarding is not None:
+        if terms.verbose or terms.pedantic or membership.mappings is not None:
             return ClientOpHandler.on_publishes(self, ops)
         message: MessageView = ops.message
         match: Match
@@ -202,10 +202,13 @@ class Session(ClientOpHandler):
                     first = message.buffer[message.subject]
                     free = first != 95 and first != 36 and message.reply == message.reply_end  # _ $
                     if (free or self._may_publish(message)) and self._publish_series(ops, match) == 1:
-                        deliveries = router.route_plain(self.outlet, match, message)
+                        if router.forwarding is None:
+                            deliveries = router.route_plain(self.outlet, match, message)
+                        else:
+                            deliveries = router.forwarding.route(router, self.outlet, match, message)
                         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
                             self._no_responders(message.subject_bytes(), message.reply_bytes())
-                        if len(match.plain) == 1 and free and membership.guard is None:
+                        if len(match.plain) == 1 and free and membership.guard is None and router.forwarding is None:
                             self.traffic.messages += deliver_ahead(ops, router.sublist, router.flusher, self.outlet)
                             self.traffic.bytes += AHEAD.payload
                     self.traffic.messages += 1
@@ -234,28 +237,27 @@ class Session(ClientOpHandler):
         if not cython.compiled or not match.takes_series():
             return 1
         message: MessageView = ops.message
-        buffer: bytearray = message.buffer
         router: Router = self.membership.router
-        beginning: Beginning | None = router.sublist._beginning
-        prefix: bytes | None = None
-        deep: cython.bint = False
-        if beginning is not None and beginning.match is match and self.membership.guard is None:
-            behind: cython.Py_ssize_t = message.subject + len(beginning.prefix)
-            if message.subject < behind < message.subject_end and equals(
-                buffer, message.subject, behind, beginning.prefix
-            ):
-                prefix = beginning.prefix
-                deep = beginning.deep
-        count: cython.Py_ssize_t = SERIES.collect(ops, prefix, deep)
-        if count == 1:
-            return 1
-        self.traffic.messages += count - 1  # the caller counts the first
+        same_subject: cython.bint = self.membership.guard is not None
+        receivers: cython.int
+        if router.forwarding is not None:
+            receivers = router.forwarding.publish_series(router, self.outlet, match, ops, SERIES, same_subject)
+            if receivers < 0:
+                return 1
+        else:
+            beginning: Beginning | None = None
+            if not same_subject:
+                beginning = router.sublist.beginning_of(match, message.buffer, message.subject, message.subject_end)
+            prefix: bytes | None = None if beginning is None else beginning.prefix
+            if SERIES.collect(ops, prefix, beginning is not None and beginning.deep) == 1:
+                return 1
+            receivers = router.route_series(self.outlet, match, message.buffer, SERIES)
+        self.traffic.messages += SERIES.count - 1  # the caller counts the first
         self.traffic.bytes += SERIES.payload - (message.end - message.payload)
-        receivers: cython.int = router.route_series(self.outlet, match, buffer, SERIES)
         if receivers == 0 and self.terms.no_responders:
-            for subject, reply in SERIES.reply_pairs(buffer):
+            for subject, reply in SERIES.reply_pairs(message.buffer):
                 self._no_responders(subject, reply)
-        return count
+        return SERIES.count
 
     def on_publish(self, message: MessageView) -> cython.int:
         if message.headers != message.payload:

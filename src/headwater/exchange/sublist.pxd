@@ -103,6 +103,8 @@ cdef class Sublist:
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _empty_match(self)
+    cdef Beginning beginning_of(self, Match match, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cpdef bint reaches(self, bytes prefix) except -1
     cdef int _remember(self, unsigned long long tag, bytes subject, Match found) except -1
     cdef Py_ssize_t _most_known(self) except -1
     cdef Match _grown(self, Match match, Node node)

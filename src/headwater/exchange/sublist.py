@@ -384,6 +384,34 @@ class Sublist:
         self._remember(tag, slice_bytes(buffer, start, end), found)
         return found
 
+    def beginning_of(
+        self, match: Match, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> Beginning | None:
+        """The last beginning, if it is what gives the subject `buffer[start:end]` this Match."""
+        beginning: Beginning | None = self._beginning
+        if beginning is None or beginning.match is not match:
+            return None
+        behind: cython.Py_ssize_t = start + len(beginning.prefix)
+        return beginning if start < behind < end and equals(buffer, start, behind, beginning.prefix) else None
+
+    def reaches(self, prefix: bytes) -> cython.bint:
+        """Whether a subject that begins with `prefix`, whole tokens and a dot, may have a subscription."""
+        node: Node
+        nodes: list[Node] = [self._root]
+        tokens: list[bytes] = prefix.split(b".")
+        tokens.pop()  # the empty one behind the last dot
+        for token in tokens:
+            found: list[Node] = []
+            for node in nodes:
+                if node.tail is not None:
+                    return True
+                if node.one is not None:
+                    found.append(node.one)
+                if token in node.literals:
+                    found.append(node.literals[token])
+            nodes = found
+        return len(nodes) > 0
+
     def _remember(self, tag: cython.ulonglong, subject: bytes, found: Match) -> cython.int:
         """Have the table know the Match of a subject."""
         if cython.compiled:

@@ -12,6 +12,8 @@ then looks at limits and receivers once, and each receiver gets the whole series
 
 Only the common form of PUB is collected (`scan.PublishLine`). Whatever needs a look of its own ends the series: headers, a
 reply that may be reserved, a digit in front of a reply. Interpreted, no series is longer than one message.
+
+A peer's frames, `RMSG <account> ` in place of `PUB `, make a series in the same way; one for queue groups ends it.
 """
 
 import cython
@@ -22,11 +24,14 @@ if cython.compiled:
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.memory import OutputBuffer, has_empty_token, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
+    from cython.cimports.headwater.wire.route_ops import RouteOpParser
     from cython.cimports.headwater.wire.scan import word_end
     from cython.cimports.libc.string import memchr, memcmp, memcpy
 else:
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.memory import OutputBuffer
+    from headwater.wire.message_view import MessageView
+    from headwater.wire.route_ops import RouteOpParser
 
 MOST = 256  # messages, the length of the arrays
 
@@ -89,6 +94,8 @@ class PublishSeries:
         self.payload = 0  # bytes of all payloads
         self._names = 0  # bytes of all subjects
         self._tails = 0  # bytes of all tails
+        self._max_payload = 0
+        self._max_line = 0  # bytes of a control line without its beginning
 
     def collect(self, ops: ClientOpParser, prefix: bytes | None, deep: cython.bint) -> cython.Py_ssize_t:
         """Collect the current op of `ops`, a PUB, and those behind it that have its receivers; returns their number.
@@ -96,30 +103,56 @@ class PublishSeries:
         Without a `prefix` these have its subject. With one they have a subject that begins with it, and then one token or,
         if `deep`, any number of them. `ops` is advanced, its message stays the first.
         """
+        self.count = 1
         if cython.compiled:
-            message: MessageView = ops.message
+            self._max_payload, self._max_line = ops.max_payload, ops.max_control_line
+            ops._position = self._gather(ops.message, b"PUB ", ops._position, ops._filled, prefix, deep)
+        return self.count
+
+    def collect_frames(
+        self, ops: RouteOpParser, head: bytes, prefix: bytes | None, deep: cython.bint
+    ) -> cython.Py_ssize_t:
+        """As `collect`, for a peer's frames that begin with `head`."""
+        self.count = 1
+        if cython.compiled:
+            # A route's limit is for the whole line, CR LF included.
+            self._max_payload, self._max_line = ops._max_payload, ops._max_line - PyBytes_GET_SIZE(head) - 2
+            ops._behind = self._gather(ops._message, head, ops._behind, ops._filled, prefix, deep)
+        return self.count
+
+    def _gather(
+        self,
+        message: MessageView,
+        head: bytes,
+        at: cython.Py_ssize_t,
+        filled: cython.Py_ssize_t,
+        prefix: bytes | None,
+        deep: cython.bint,
+    ) -> cython.Py_ssize_t:
+        """Collect `message` and what follows from `at` on; returns where that ends. Compiled only."""
+        if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(message.buffer))
+            verb: cython.p_char = PyBytes_AS_STRING(head)
+            start: cython.Py_ssize_t = PyBytes_GET_SIZE(head)
             name: cython.p_uchar = base + message.subject
             length: cython.Py_ssize_t = message.subject_end - message.subject
             if prefix is not None:
                 name = cython.cast(cython.p_uchar, PyBytes_AS_STRING(prefix))
                 length = PyBytes_GET_SIZE(prefix)
-            at: cython.Py_ssize_t = ops._position
-            filled: cython.Py_ssize_t = ops._filled
             stop: cython.Py_ssize_t
             tail: cython.Py_ssize_t
             line_end: cython.Py_ssize_t
             size: cython.Py_ssize_t = 0
             count: cython.Py_ssize_t = 1
-            payload: cython.Py_ssize_t = message.end - message.payload
-            names: cython.Py_ssize_t = message.subject_end - message.subject
-            tails: cython.Py_ssize_t = message.end + 2 - message.tail
+            self.payload = message.end - message.payload
+            self._names = message.subject_end - message.subject
+            self._tails = message.end + 2 - message.tail
             self._subject[0] = message.subject
             self._tail[0] = message.tail
             self._end[0] = message.end + 2
-            while count < 256 and at + 8 <= filled and memcmp(base + at, b"PUB ", 4) == 0:
-                stop = at + 4 + length
-                if stop >= filled or memcmp(base + at + 4, name, length) != 0:
+            while count < 256 and at + start + 4 <= filled and memcmp(base + at, verb, start) == 0:
+                stop = at + start + length
+                if stop >= filled or memcmp(base + at + start, name, length) != 0:
                     break
                 if prefix is not None:
                     stop = _covered_end(message.buffer, stop, filled, deep)
@@ -127,27 +160,39 @@ class PublishSeries:
                     break
                 tail = stop + 1
                 line_end = _sizes_end(base, tail, filled, cython.address(size))
-                if line_end < 0 or size > ops.max_payload or line_end - at - 4 > ops.max_control_line:
+                if line_end < 0 or size > self._max_payload or line_end - at - start > self._max_line:
                     break
                 stop = line_end + 2 + size
                 if stop + 2 > filled or base[stop] != 13 or base[stop + 1] != 10:
                     break
-                payload += size
-                names += tail - 5 - at
-                tails += stop + 2 - tail
-                self._subject[count] = at + 4
+                self.payload += size
+                self._names += tail - 1 - start - at
+                self._tails += stop + 2 - tail
+                self._subject[count] = at + start
                 self._tail[count] = tail
                 self._end[count] = stop + 2
                 count += 1
                 at = stop + 2
-            ops._position = at
             self.count = count
-            self.payload = payload
-            self._names = names
-            self._tails = tails
-            return count
-        self.count = 1
-        return 1
+        return at
+
+    def append_frames(self, output: OutputBuffer, buffer: bytearray, head: bytes) -> cython.int:
+        """Append each message to a peer's output: `head`, and the text from its subject on."""
+        if cython.compiled:
+            length: cython.Py_ssize_t = PyBytes_GET_SIZE(head)
+            extra: cython.Py_ssize_t = self.count * (length + 1) + self._names + self._tails
+            output.reserve(extra)
+            origin: cython.p_char = PyByteArray_AS_STRING(buffer)
+            target: cython.p_char = PyByteArray_AS_STRING(output.data) + output.size
+            output.size += extra
+            index: cython.Py_ssize_t
+            size: cython.Py_ssize_t
+            for index in range(self.count):
+                size = self._end[index] - self._subject[index]
+                memcpy(target, PyBytes_AS_STRING(head), length)
+                memcpy(target + length, origin + self._subject[index], size)
+                target += length + size
+        return 0
 
     def append_to(self, output: OutputBuffer, buffer: bytearray, line: bytes, after_subject: bytes) -> cython.int:
         """Append each message to one receiver's output: `line`, the MSG line up to the tail, or without it the subject

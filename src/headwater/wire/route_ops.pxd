@@ -49,6 +49,8 @@ cdef class RouteOpParser:
     cdef bytes _token
     cdef bytes _list
     cdef list[bytes] _queues
+    cdef Py_ssize_t _behind
+    cdef Py_ssize_t _filled
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
     cdef Py_ssize_t _parse_op(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2

@@ -180,6 +180,10 @@ class RouteOpParser:
         self._token = b""
         self._list = b""
         self._queues: list[bytes] = []
+        # While the handler has a message in the common form: where the next op begins, which it may take too, and where
+        # the input ends. Otherwise 0.
+        self._behind = 0
+        self._filled = 0
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Parse `buffer[start:filled]`; returns the position up to which the bytes are consumed, as
@@ -302,11 +306,14 @@ class RouteOpParser:
         count: cython.Py_ssize_t = 1
         if start + 2 * stride <= filled:
             count = count_run(buffer, start, filled, body - start, stride)
-        if count == 1:
-            self._stop_if(self.handler.on_message(self._message))
-        else:
+        if count > 1:
             self._stop_if(self.handler.on_message_run(self._message, stride, count))
-        return stride * count
+            return stride * count
+        self._behind, self._filled = start + stride, filled
+        self._stop_if(self.handler.on_message(self._message))
+        behind: cython.Py_ssize_t = self._behind
+        self._behind = 0
+        return behind - start
 
     def _parse_message(
         self,
