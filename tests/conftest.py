@@ -32,19 +32,23 @@ for _name in [name for name in os.environ if name.startswith("NATS_")]:
     del os.environ[_name]
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def leave_the_product_as_it_is() -> None:
     """Our fixtures are a plugin, so pytest would rewrite the assertions of the whole product as it does a plugin's.
 
     The tests are to import what users import. Also, Python 3.11 then parses each module anew when it is first imported,
     which fails with "AST constructor recursion depth mismatch" in a process where Spark runs. Only what the plugin imports
-    itself is rewritten by now. pytest has no public way to leave a package out. Should it change the private one, this
-    raises AttributeError before the first test, and `test_no_module_of_the_product_is_rewritten_by_pytest` fails if it
-    has no effect.
+    itself is rewritten by now: this file is imported before the conftest.py of any folder, and those import the product
+    before pytest calls any hook of this one. pytest has no public way to leave a package out. Should it change the private
+    one, this raises AttributeError before the first test, and `test_no_module_of_the_product_is_rewritten_by_pytest` fails
+    if it has no effect.
     """
-    hook = config.pluginmanager.rewrite_hook
-    if isinstance(hook, AssertionRewritingHook):  # not with --assert=plain
-        hook._must_rewrite -= {name for name in hook._must_rewrite if name.partition(".")[0] == "headwater"}
-        hook._marked_for_rewrite_cache.clear()
+    for hook in sys.meta_path:
+        if isinstance(hook, AssertionRewritingHook):  # there is none with --assert=plain
+            hook._must_rewrite -= {name for name in hook._must_rewrite if name.partition(".")[0] == "headwater"}
+            hook._marked_for_rewrite_cache.clear()
+
+
+leave_the_product_as_it_is()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
