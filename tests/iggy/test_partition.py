@@ -224,10 +224,28 @@ def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
     assert found == {"Nats-Subject": "orders.eu", "A": "1", "Nats-Subject#2": "source.eu"}
     broken = part_of(StoredRecord(3, 0, b"s", b"no headers at all", b"x"), 5)
     assert "Nats-Header-Error" in TypedHeaders.decode(broken.headers, HeaderForm.TYPED).to_python()
-    huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * 60)])), b"x"), 5)
-    assert (int.from_bytes(huge.id, "little"), len(huge.id), len(part.id)) == (0, 16, 16)
+    for digits in (60, 5000):  # int() itself refuses more than 4,300
+        huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * digits)])), b"x"), 5)
+        assert (int.from_bytes(huge.id, "little"), len(huge.id), len(part.id)) == (0, 16, 16)
     odd = part_of(StoredRecord(3, 0, b"a.\xff", b"", b"x"), 5)
     assert TypedHeaders.decode(odd.headers, HeaderForm.TYPED).to_python() == {"Nats-Subject": "a.\ufffd"}
+
+
+def test_a_message_from_nats_names_the_headers_that_had_to_be_left_out() -> None:
+    def headers_of(subject: bytes, *items: tuple[str, str]) -> dict[str, object]:
+        part = part_of(StoredRecord(3, 0, subject, bytes(Headers(items)), b"x"), 5)
+        return dict(TypedHeaders.decode(part.headers, HeaderForm.TYPED).to_python())
+
+    assert headers_of(b"s", ("A", "1"), ("Long", "x" * 256), ("B", "2")) == {
+        "A": "1",
+        "B": "2",
+        "Nats-Subject": "s",
+        "Nats-Header-Error": "left out, above 255 bytes: Long",
+    }
+    assert headers_of(b"s." * 128 + b"s") == {"Nats-Header-Error": "left out, above 255 bytes: Nats-Subject"}
+    many = headers_of(b"s", *[(f"{number:03}" + "n" * 300, "") for number in range(9)])["Nats-Header-Error"]
+    assert isinstance(many, str)
+    assert many.startswith("left out, above 255 bytes: 000nnn") and len(many) == 255
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")

@@ -23,7 +23,7 @@ def test_the_login_tells(version: str | None, era: Era) -> None:
     assert of_login(version) is era
 
 
-@pytest.mark.parametrize("version", ["1.0.0", "zero", "0", "0.x"])
+@pytest.mark.parametrize("version", ["1.0.0", "zero", "0", "0.x", "0.²", "0." + "9" * 5000])
 def test_a_version_of_no_known_client_is_refused(version: str) -> None:
     with pytest.raises(IggyError) as caught:
         of_login(version)

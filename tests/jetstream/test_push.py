@@ -88,6 +88,30 @@ def test_a_full_window_waits_for_the_client_to_say_how_far_it_has_come(tmp_path:
     asyncio.run(main())
 
 
+def test_an_answer_to_flow_control_with_numbers_of_no_stream_settles_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            for _ in range(40):
+                await desk.publish("S.x", b"x" * 8000)
+            ear = desk.listen("to")
+            await desk.consume(
+                "S", "c", deliver_subject="to", ack_policy="flow_control", flow_control=True, idle_heartbeat=100_000_000
+            )
+            received = await ear.next()
+            while not received.header_block.startswith(b"NATS/1.0 100 FlowControl"):
+                received = await ear.next()
+            many = b"9" * 5000
+            block = b"NATS/1.0\r\nNats-Last-Stream: %b\r\nNats-Last-Consumer: %b\r\n\r\n" % (many, many)
+            desk.router.publish(received.reply, b"", block, b"")
+            assert (await desk.api("CONSUMER.INFO.S.c"))["ack_floor"]["stream_seq"] == 0
+
+    asyncio.run(main())
+    assert "internal_subscription_failed" not in caplog.text
+
+
 def test_a_pull_is_answered_with_what_it_is(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as desk:

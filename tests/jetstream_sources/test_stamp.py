@@ -33,6 +33,8 @@ def test_what_is_stamped_is_read_back(sequence: int, subject: bytes) -> None:
         ("$JS.ACK._.hash.ORD.c.1.7.3.1690000000000000000.0", ("ORD", Position(7))),
         ("ORD 7 >", None),
         ("ORD x > > a", None),
+        ("ORD ² > > a", None),
+        (f"ORD {'9' * 5000} > > a", None),
         ("$JS.ACK.ORD", None),
         ("", None),
     ],

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_state import atomic_batch
-from headwater.jetstream_state.atomic_batch import Abandoned, Message, OpenBatches
+from headwater.jetstream_state.atomic_batch import Abandoned, BatchSoFar, Message, OpenBatches
 from headwater.model.stream_limits import ServerLimits
 
 
@@ -42,3 +42,14 @@ def test_open_batches_take_no_more_memory_than_allowed_and_give_it_back(monkeypa
         assert (ended.value.reason, ended.value.refusal.err_code) == ("large", 10199)
         assert batches.take(part("a", 2, "eob"), 0) is not None
         assert len(batches) == 0
+
+
+@pytest.mark.parametrize("expected", ["", "7", "x", "8", "9" * 5000])
+def test_an_expected_sequence_that_no_stream_can_have_is_a_wrong_one(expected: str) -> None:
+    block = f"NATS/1.0\r\nNats-Expected-Last-Sequence: {expected}\r\n\r\n".encode()
+    if expected in ("", "7"):
+        BatchSoFar(7).check_expectations(block, b"s")
+        return
+    with pytest.raises(JetStreamError) as refused:
+        BatchSoFar(7).check_expectations(block, b"s")
+    assert refused.value.err_code == 10071

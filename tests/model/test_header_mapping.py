@@ -1,10 +1,11 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.header_strategies import nats_headers, typed_headers
 
 from headwater import HeaderKey, HeaderKind, Headers, HeaderValue, TypedHeaders
 from headwater.model.header_mapping import EMPTY, LOSSES, MAPPING, Loss, nats_to_typed, typed_to_nats
+from headwater.model.typed_headers import HeaderForm
 
 
 @given(typed_headers(keys="any", wire=True))
@@ -54,6 +55,29 @@ def test_typed_values_read_as_text_and_say_what_they_were() -> None:
         ("Iggy-Typed", "blob raw base64"),
         ("Iggy-Typed", "f float32"),
     ]
+
+
+KINDS = st.sampled_from([kind.json_name for kind in HeaderKind])
+NUMBERS = st.integers(min_value=-(1 << 130), max_value=1 << 130).map(str) | st.floats().map(repr)
+
+
+@given(KINDS, NUMBERS | st.text(max_size=4), st.sampled_from(["", " base64", " escaped", " base64 escaped uint8"]))
+@example("int8", "999", "")
+@example("uint8", "-1", "")
+@example("float32", "1e300", "")
+def test_any_made_up_marker_gives_typed_headers_that_can_travel(kind: str, text: str, options: str) -> None:
+    text = text.replace("\r", "").replace("\n", "")
+    headers = Headers([("n", text), ("Iggy-Typed", f"n {kind}{options}")])
+    typed, losses = nats_to_typed(headers)
+    assert TypedHeaders.decode(typed.encode(HeaderForm.TYPED), HeaderForm.TYPED) == typed
+    assert losses == []
+
+
+def test_a_number_behind_a_name_may_make_it_too_long() -> None:
+    name = "n" * 253
+    typed, losses = nats_to_typed(Headers([(f"{name}#9", "v"), *[(name, str(number)) for number in range(9)]]))
+    assert len(typed) == 9
+    assert losses == [Loss(name, "the name has 256 bytes, Iggy takes 255")]
 
 
 def test_repeated_names_become_numbered_keys_and_repeat_again() -> None:

@@ -98,7 +98,7 @@ def test_garbage_from_one_client_does_not_disturb_another() -> None:
     serve(conversation)
 
 
-def test_a_client_that_never_reads_does_not_stop_those_who_do() -> None:
+def test_a_client_that_never_reads_does_not_stop_those_who_do(caplog: pytest.LogCaptureFixture) -> None:
     async def conversation(broker: Broker) -> None:
         stuck, good, publisher = await connect(broker), await connect(broker), await connect(broker)
         await stuck.ask(b"SUB a 1\r\n")
@@ -115,6 +115,13 @@ def test_a_client_that_never_reads_does_not_stop_those_who_do() -> None:
         assert broker.router.flusher.slow_consumers == 1
         assert broker.sessions is not None
         assert len(broker.sessions) == 2
+        reason = "more than max_pending waits for it"
+        (event,) = [event for event in broker.journal.events if event["kind"] == "slow_consumer"]
+        host, port = stuck.writer.get_extra_info("sockname")
+        address = f"{host}:{port}"
+        assert (event["account"], event["address"], event["reason"]) == ("$G", address, reason)
+        (line,) = [line for line in caplog.messages if "slow_consumer" in line]
+        assert f"address='{address}' reason='{reason}'" in line
 
     serve(conversation, BrokerOptions(max_pending=16 << 20))
 

@@ -99,6 +99,8 @@ class Flusher:
         self.congested.append(outlet)
         if waiting > self.max_pending:
             self.slow_consumers += 1
-            logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)
+            if outlet.is_route:  # the session of a client reports it, with its name
+                peer = getattr(outlet.link, "peer", "")
+                logger.warning("slow_consumer peer=%s pending=%d limit=%d", peer, waiting, self.max_pending)
             outlet.closed = True
             outlet.link.abort()

@@ -166,9 +166,9 @@ class Session(ClientOpHandler):
     def lost(self, error: Exception | None) -> None:
         """The connection is gone: remove its interest."""
         self.parser.stopped = True
-        if self.outlet.closed and not self.end_reason:  # by the router, which has logged it
+        if self.outlet.closed and not self.end_reason:
             self.end_reason = SLOW_CONSUMER
-            self.sessions.note(self, "slow_consumer", reason="too much waits for it", log=False)
+            self.sessions.note(self, "slow_consumer", reason="more than max_pending waits for it")
         self.outlet.closed = True
         self.sessions.forget(self)  # before its subscriptions end, because observers record them
         self._drop_subscriptions()

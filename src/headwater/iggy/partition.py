@@ -6,7 +6,6 @@ strings: the stored batches of the range, the first and the last cut if necessar
 batches are not read if the transport can send them from the file.
 """
 
-import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,12 +27,12 @@ from headwater.streams.log_format import DIALECT_IGGY
 from headwater.streams.segment import LARGE_BATCH
 from headwater.wire.memory import slice_bytes
 
-logger = logging.getLogger(__name__)
-
 MAX_POLL_BYTES = 32 << 20  # of one answer: half the limit of a frame
 TURN_BYTES = 2 << 20  # read per turn of the loop
 USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
 SUBJECT_HEADER = "Nats-Subject"  # header with the subject of a message from NATS
+ERROR_HEADER = "Nats-Header-Error"  # header of a message whose NATS headers could not all be translated: why, and which
+LONGEST_HEADER = 255  # bytes of a typed header's value
 
 Done = Callable[[StorageError | None], None]
 
@@ -242,19 +241,24 @@ def part_of(record: StoredRecord, batch_timestamp: int) -> Part:
     try:
         headers = Headers.parse(record.header_block) if record.header_block else Headers()
     except HeaderError as error:
-        headers = Headers([("Nats-Header-Error", str(error)[:200])])
+        headers = Headers([(ERROR_HEADER, str(error)[:200])])
     message_id = 0
     given = headers.first(MESSAGE_ID)
-    if given.isascii() and given.isdigit() and int(given) < 1 << 128:
+    if given.isascii() and given.isdigit() and len(given) < 40 and int(given) < 1 << 128:
         message_id = int(given)
         headers.discard(MESSAGE_ID)
     subject = record.subject.decode("utf-8", "replace")
     if SUBJECT_HEADER in headers:  # a republished message has this header already: keep it after the subject's key
         headers = Headers([(SUBJECT_HEADER, subject), *headers.multi_items()])
     typed, losses = nats_to_typed(headers)
-    if losses:
-        logger.debug("headers_left_out offset=%d names=%s", record.offset, [loss.name for loss in losses])
-    if subject and SUBJECT_HEADER not in typed and len(subject.encode()) <= 255:
-        typed[SUBJECT_HEADER] = subject
+    missing = [loss.name for loss in losses]
+    if subject and SUBJECT_HEADER not in typed and SUBJECT_HEADER not in missing:
+        if len(subject.encode()) <= LONGEST_HEADER:
+            typed[SUBJECT_HEADER] = subject
+        else:
+            missing.append(SUBJECT_HEADER)
+    if missing:  # no publisher waits any more: the reader is the only one who can be informed
+        text = f"left out, above {LONGEST_HEADER} bytes: {', '.join(missing)}"
+        typed[ERROR_HEADER] = text.encode("utf-8", "replace")[:LONGEST_HEADER].decode("utf-8", "ignore")
     origin = max(record.timestamp_ns // NANOSECONDS, batch_timestamp)
     return Part(message_id.to_bytes(16, "little"), record.payload, typed.encode(HeaderForm.TYPED), origin)

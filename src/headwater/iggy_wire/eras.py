@@ -65,7 +65,7 @@ def of_login(version: str | None) -> Era:
     if not version:
         return Era.A2
     numbers = version.split(".")
-    if numbers[0] != "0" or len(numbers) < 2 or not numbers[1].isdigit():
+    if numbers[0] != "0" or len(numbers) < 2 or not re.fullmatch("[0-9]{1,9}", numbers[1]):
         raise refusal("incompatible_protocol_version", f"client version {version!r} is not known here", version)
     minor = int(numbers[1])
     if minor <= 6:

@@ -265,7 +265,7 @@ class PushConsumer(DeliveringConsumer):
         if self.config.ack_policy == "flow_control":
             last = lookup(header_block, b"Nats-Last-Stream") or b""
             count = lookup(header_block, b"Nats-Last-Consumer") or b""
-            if last.isdigit() and count.isdigit():
+            if last.isdigit() and count.isdigit() and max(len(last), len(count)) < 20:
                 self._acks.settle_up_to(int(last), int(count))
         self._turns.wake()
 

@@ -7,6 +7,7 @@ The identity is a hash of the time at which the origin was created: a stream tha
 another one. Older servers wrote `<stream> <sequence>`, or the ack subject of the delivery; both are read.
 """
 
+import re
 from typing import NamedTuple
 
 from headwater.jetstream_state.ack_subject import AckSubject
@@ -19,6 +20,7 @@ NAME = b"Nats-Stream-Source"
 DROPPED = (b"Nats-Expected-", b"Nats-Batch-")  # headers that concern the origin alone
 _DROPPED_BY_SOURCE = (NAME + b":", *DROPPED)
 _LINE = b"\r\nNats-"
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 class Position(NamedTuple):
@@ -66,7 +68,7 @@ def read_stamp(block: bytes) -> tuple[str, Position] | None:
     if value.startswith(b"$JS.ACK."):
         return _of_ack_subject(value)
     fields = value.decode("utf-8", "replace").split(" ")  # the value must be storable in a JSON document
-    if len(fields) < 2 or len(fields) == 3 or not fields[1].isdigit():
+    if len(fields) < 2 or len(fields) == 3 or not _NUMBER.fullmatch(fields[1]):
         return None
     if len(fields) == 2:
         return fields[0], Position(int(fields[1]))

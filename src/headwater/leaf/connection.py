@@ -100,6 +100,8 @@ class LeafConnection(PeerConnection):
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone."""
+        if self.outlet is not None and self.outlet.closed:  # by the router
+            self.end_reason = self.end_reason or "more than max_pending waits for it"
         self.ended()
         self.nodes.lost(self, error)
 

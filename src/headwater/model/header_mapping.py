@@ -79,7 +79,7 @@ MAPPING: Final = (
 )
 
 LOSSES: Final = (
-    ("NATS to Iggy", "a name or a value above 255 bytes", "left out, and reported"),
+    ("NATS to Iggy", "a name or a value above 255 bytes", "left out, and named in the header `Nats-Header-Error`"),
     ("NATS to Iggy", "a value that is not UTF-8", "kind raw with the same bytes; base64 on the way back, marked"),
     ("NATS to Iggy", "an empty header set, the status line", "a message without headers; a status is no header"),
     ("NATS to Iggy", "order of different names", "kept here; Iggy's SDKs keep headers in a hash map"),
@@ -154,13 +154,13 @@ def _put(typed: TypedHeaders, name: str, text: str, used: dict[str, int]) -> lis
     number = used.get(name, 0) + 1
     key = name if number == 1 else f"{name}#{number}"
     raw = text.encode("utf-8", "surrogateescape")
+    while key in typed:  # another header has literally this name
+        number += 1
+        key = f"{name}#{number}"
     if len(key) > LONGEST:
         return [Loss(name, f"the name has {len(key)} bytes, Iggy takes {LONGEST}")]
     if len(raw) > LONGEST:
         return [Loss(name, f"the value has {len(raw)} bytes, Iggy takes {LONGEST}")]
-    while key in typed:  # another header has literally this name
-        number += 1
-        key = f"{name}#{number}"
     used[name] = number
     typed[key] = EMPTY if not raw else _text_value(raw)
     return []
@@ -204,7 +204,7 @@ def _restored(name: str, text: str, words: list[str] | None) -> tuple[HeaderKey,
         in_base64 = BASE64 in options[:1]
         key = _restored_key(name, options[in_base64:])
         value = _restored_value(kind, text, in_base64)
-    except (HeaderError, ValueError, binascii.Error):
+    except (HeaderError, ValueError, OverflowError, binascii.Error):  # overflow: `999 int8` in a made-up marker
         return None
     return None if key is None or value is None else (key, value)
 
