@@ -7,7 +7,7 @@ Runs where a variable names a built checkout, and says so where none does:
     HEADWATER_NATS_RS    nats-io/nats.rs, after `cargo test -p async-nats --no-run`
     HEADWATER_NATS_C     nats-io/nats.c, built in `build`
     HEADWATER_NATS_JS    nats-io/nats.js; HEADWATER_NATS_JS_DENO is deno 2, with flags for `deno test` where the checkout
-                         needs them (an import map)
+                         needs them; HEADWATER_NATS_JS_STD is a checkout of denoland/std, where JSR cannot be reached
 
 A test that the list expects to fail and that passes is an error, too, unless it is listed as `sometimes`.
 """
@@ -21,6 +21,7 @@ import pytest
 from support.foreign_suites import (
     NATS_JS_SUITES,
     NATS_PY_SUITES,
+    deno_flags,
     environment,
     make_launcher,
     run_async_nats,
@@ -31,6 +32,7 @@ from support.foreign_suites import (
 
 NATS_PY, NATS_RS, NATS_C = (os.environ.get(f"HEADWATER_NATS_{name}", "") for name in ("PY", "RS", "C"))
 NATS_JS, DENO = os.environ.get("HEADWATER_NATS_JS", ""), os.environ.get("HEADWATER_NATS_JS_DENO", "deno").split()
+JS_STD = os.environ.get("HEADWATER_NATS_JS_STD", "")
 PYTHON = os.environ.get("HEADWATER_NATS_PY_PYTHON", "python3.13")
 SUITE_LIMIT = 3700
 
@@ -77,4 +79,5 @@ def test_nats_js_finds_what_it_expects(suite: str, tmp_path: Path) -> None:
     env = environment(make_launcher(tmp_path / "bin"), tmp_path / "scratch")
     without = {name for group in listed_for(f"nats.js-{suite}").get("hangs", []) for name in group["tests"]}
     report = tmp_path / "report.xml"
-    judge(f"nats.js-{suite}", run_nats_js(Path(NATS_JS), DENO, suite, without, env, report))
+    deno = [*DENO, *deno_flags(Path(NATS_JS), Path(JS_STD), tmp_path)] if JS_STD else DENO
+    judge(f"nats.js-{suite}", run_nats_js(Path(NATS_JS), deno, suite, without, env, report))
