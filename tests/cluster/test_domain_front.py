@@ -35,11 +35,12 @@ async def answered(client: Client, subject: str) -> bool:
 
 
 async def insist(publish: Callable[[], Awaitable[T]]) -> T:
-    """Retry while the subjects of a new stream are not known at this front yet."""
+    """Retry while the subjects of a new stream or consumer are not known at this front yet: the answer to the request that
+    made it comes from the leader, its interest over the route of the server that has it."""
     while True:
         try:
             return await publish()
-        except NoStreamResponseError:
+        except (NoStreamResponseError, ServiceUnavailableError):
             await asyncio.sleep(0.01)
 
 
@@ -52,11 +53,11 @@ async def use(client: Client, name: str) -> object:
         return "unavailable"
     ack = await insist(lambda: stream.publish(f"{name}.x", b"1"))
     pull = await stream.pull_subscribe(f"{name}.x", "durable")
-    (message,) = await pull.fetch(1, timeout=PATIENCE)
+    (message,) = await insist(lambda: pull.fetch(1, timeout=PATIENCE))
     await message.ack_sync(timeout=PATIENCE)
     store = await stream.create_key_value(bucket=name)
     await insist(lambda: store.put("key", b"value"))
-    return ack.domain, message.data, (await store.get("key")).value, await store.keys()
+    return ack.domain, message.data, (await insist(lambda: store.get("key"))).value, await store.keys()
 
 
 def test_front_that_names_the_domain_passes_it_on_and_one_that_does_not_has_no_responders(tmp_path: Path) -> None:
