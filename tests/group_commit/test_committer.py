@@ -16,6 +16,7 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.options import SMALLEST_SEGMENT, SyncPolicy
+from headwater.streams.segment import LARGE_BATCH
 from headwater.streams.writer import StagedBatch
 
 
@@ -182,6 +183,32 @@ def test_a_batch_that_opens_a_segment_is_written_by_a_thread() -> None:
         assert log.in_loop == [True, True, False, True, False]
         if bench.writers is not None:
             bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("prepares", [True, False])
+def test_after_a_large_write_the_next_one_is_prepared_when_nothing_waits(prepares: bool) -> None:
+    async def main() -> None:
+        bench = Bench(sync="never")
+        options = LogOptions(sync="never", preallocate_bytes=4 * LONE_BYTES, prepares=prepares)
+        bench.log = Log.open(bench.files, "other", options, 1)
+        bench.committer = Committer(bench.log, None, bench._on_durable, bench._on_failed)
+        sizes = [LARGE_BATCH, LARGE_BATCH // 2, 2 * LONE_BYTES, LARGE_BATCH]
+        for sequence, size in enumerate(sizes, 1):
+            bench.log.stage(b"s", b"", bytes(size), 1)
+            bench.committer.add(Item(b"", b"", b"s", sequence, 8, b""), size)
+            await bench.committer.flush()
+            if sequence == len(sizes):
+                bench.publish()  # it waits for the next turn
+            before = len(bench.files.calls)
+            await asyncio.sleep(0)
+            written = [call[3] for call in bench.files.calls[before:] if call[0] == "write"]
+            assert (len(written) == 1) == (prepares and sequence in (1, 3))
+            assert all(isinstance(data, bytes) and not data.strip(b"\0") for data in written if len(written) == 1)
+            assert all(isinstance(data, bytes) and len(data) <= LONE_BYTES for data in written)
+        await bench.committer.flush()
+        bench.log.close()
 
     asyncio.run(main())
 

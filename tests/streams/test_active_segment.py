@@ -114,3 +114,22 @@ def test_a_cut_is_durable_and_an_error_of_it_is_raised() -> None:
         active.cut()
     active.close()
     assert files.open_files == 0
+
+
+def test_the_next_bytes_are_filled_with_zeros_as_far_as_room_is_reserved() -> None:
+    files, segment = make()
+    active = ActiveSegment(files, segment, IDENTITY, 0)
+    before = files.attempts
+    active.fill_ahead(100)
+    assert files.attempts == before, "a file that ends here is not made longer"
+    active.make_room(1000, 200_000, MOST)
+    size = len(files.content(segment.path))
+    active.write([b"batch"], 5)
+    active.position += 5
+    active.fill_ahead(150_000)
+    assert files.calls[-1][2:] == (HEAD_PAGE_SIZE + 5, bytes(150_000))
+    active.fill_ahead(1 << 20)
+    assert len(files.content(segment.path)) == size
+    assert files.content(segment.path)[HEAD_PAGE_SIZE:].rstrip(b"\0") == b"batch"
+    files.faults[files.attempts] = errno.EIO
+    active.fill_ahead(100)

@@ -72,6 +72,8 @@ def work(log: Log, files: RecordingFiles, random: Random, batches: int) -> Histo
         if random.random() < 0.1 and (plan := log.plan_checkpoint()) is not None:
             log.maintain(plan)
             log.settle(plan)
+        if random.random() < 0.3:
+            log.staging.prepare(random.choice((100, 2000, 9000)))
         if random.random() < 0.1:
             assert_holds(log, history, before)
     return history

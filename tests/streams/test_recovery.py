@@ -101,6 +101,14 @@ def test_a_new_segment_never_takes_the_name_of_one_that_holds_something() -> Non
     assert (decision.next_offset, decision.roll) == (6, True)
 
 
+def test_a_segment_without_its_head_page_is_a_certain_loss_only_where_it_was_made_durably() -> None:
+    cut = [facts_of(segment_file(0, encoded(0))), facts_of(b"", 2)]
+    for synced in (True, False):
+        decision = decide(cut, replace(STATE, marks_are_synced=synced))
+        assert [(item.start, item.end, item.certain) for item in decision.damage] == [(2, 1000, synced)]
+        assert (decision.next_offset, decision.roll) == (1000, True)
+
+
 def test_segments_that_are_gone_are_missed_at_every_place() -> None:
     def empty(base: int, previous_end: int) -> SegmentFacts:
         head = SegmentHead(IDENTITY, base, previous_end, 1)

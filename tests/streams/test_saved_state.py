@@ -58,6 +58,19 @@ def test_a_segment_is_named_before_it_is_written_and_with_it_the_one_that_was_se
     assert on_disk(files) == replace(STATE, reserved_end=1 + RESERVATION, active_base=2, sealed={0: (1, 5000)})
 
 
+def test_where_nothing_is_synced_another_segment_is_not_named() -> None:
+    files = RecordingFiles()
+    files.mkdir("log")
+    saved = SavedState(files, "log", STATE, never_synced=True)
+    saved.reserve(1, 0, False)
+    before = files.attempts
+    saved.seal(0, (1, 5000))
+    saved.reserve(2, 2, False)
+    assert files.attempts == before
+    saved.reserve(2 + RESERVATION, 2, False)
+    assert on_disk(files) == LogState(b"identity", 0, 2 + 2 * RESERVATION, 2, False, sealed={0: (1, 5000)})
+
+
 def test_after_a_save_that_failed_nothing_is_taken_for_reserved() -> None:
     files, saved = make()
     for _ in range(2):

@@ -78,6 +78,37 @@ def test_never_means_no_sync_of_batches_but_the_reservation_is_durable() -> None
     assert verbs(files, before) == ["write", "write", "sync", "create", "write"]
 
 
+def test_never_means_no_sync_of_a_new_segment_either_but_the_old_index_is_taken_back() -> None:
+    files, log = open_log(LogOptions(segment_bytes=64 << 10, sync="never", preallocate_bytes=0))
+    append(log, b"x" * 40_000)
+    before = len(files.calls)
+    append(log, b"y" * 40_000)
+    assert verbs(files, before) == ["create", "write", "rename", "write", "write"]
+    log.close()
+    again = Log.open(files, "log", LogOptions(segment_bytes=64 << 10, sync="never", preallocate_bytes=0), 1)
+    assert [span.start for span in again.spans] == [0, 1] and again.recovery.lost == ()
+    before = len(files.calls)
+    append(again, b"z" * 40_000)
+    assert verbs(files, before) == ["create", "write", "rename", *SAVE, "write", "write"]
+
+
+def test_what_is_likely_to_be_next_is_prepared_unless_it_opens_a_segment_or_the_log_has_failed() -> None:
+    files, log = open_log(LogOptions(segment_bytes=64 << 10, preallocate_bytes=16 << 10))
+    append(log, b"x" * 18_000)
+    before = len(files.calls)
+    log.staging.prepare(14_000)
+    assert verbs(files, before) == ["truncate", "write"]
+    append(log, b"y" * 9_000)
+    assert verbs(files, before) == ["truncate", "write", *APPEND]
+    log.staging.prepare(64 << 10)
+    files.faults[files.attempts] = errno.EIO
+    with pytest.raises(WriteFailed):
+        append(log, b"z")
+    before = len(files.calls)
+    log.staging.prepare(1000)
+    assert verbs(files, before) == []
+
+
 @pytest.mark.parametrize("attempt", range(14))
 def test_no_room_at_any_call_of_a_roll_leaves_the_log_usable_or_read_only_and_never_wrong(attempt: int) -> None:
     files, log = open_log()

@@ -40,6 +40,7 @@ from headwater.errors import StorageError
 from headwater.group_commit.log_upkeep import LogUpkeep, as_storage_error
 from headwater.group_commit.writers import Writers
 from headwater.streams.log import Log
+from headwater.streams.segment import LARGE_BATCH
 from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
@@ -210,7 +211,7 @@ class Committer:
         staging = self._log.staging
         small: cython.bint = lone or batch.size <= _INLINE_BYTES
         paced = pace if small or not staging.is_due(batch.last_timestamp_ns) else None
-        if staging.begins_segment(batch.size):
+        if staging.waits_for_segment(batch.size):
             paced = None  # 4 ms on a quick disk, which others need not wait for and no pace is made of
         if self._writers is None or (paced is not None and in_loop):
             self._write_here(batch, paced)
@@ -234,7 +235,14 @@ class Committer:
             return 0
         self._note_time(perf_counter() - begun, paced)
         self._finish(batch, None)
+        if batch.size >= LARGE_BATCH and self._log.options.prepares and not self.busy:
+            self._loop.call_soon(self._prepare, min(batch.size, _LONE_BYTES))
         return 0
+
+    def _prepare(self, size: int) -> None:
+        """After the answers, and after what other links have sent meanwhile."""
+        if not self.busy:
+            self._log.staging.prepare(size)
 
     def _written(
         self, batch: StagedBatch, paced: Pace | None, seconds: float | None, error: BaseException | None

@@ -176,7 +176,7 @@ class TopicFiles:
 
     def _log_options(self, entry: TopicEntry) -> LogOptions:
         size, sync = entry.segment_bytes or SEGMENT_BYTES, self._options.sync or "always"
-        return LogOptions(sync=sync, segment_bytes=size, cache_bytes=CACHE_BYTES)
+        return LogOptions(sync=sync, segment_bytes=size, cache_bytes=CACHE_BYTES, prepares=True)
 
     def partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
         """Partitions over open logs: those of `entry` from `first` on."""

@@ -23,7 +23,7 @@ class LogOptions:
     segment to itself). `batch_bytes`: a batch on disk is closed when its body reaches this. `cache_bytes`: newest
     batches kept in memory for readers at the end of the log. `preallocate_bytes`: room reserved ahead in the newest
     segment at first, later as much as is in it (0: none); an fdatasync that need not write a new file size takes two
-    thirds of the time.
+    thirds of the time. `prepares`: after a large write, while no other waits, the next one like it is prepared.
     """
 
     segment_bytes: int = 64 << 20
@@ -32,6 +32,7 @@ class LogOptions:
     sync_interval_ns: int = 1_000_000_000
     cache_bytes: int = 4 << 20
     preallocate_bytes: int = 256 << 10
+    prepares: bool = False
 
     def __post_init__(self) -> None:
         if self.sync not in get_args(SyncPolicy):

@@ -329,8 +329,9 @@ def _decide_end(
     if state is not None and (older or newest_is_gone or not last.page_in_order or not state.marks_are_synced):
         next_offset = max(next_offset, state.reserved_end)
     cut_at = last.end_position if last.tail and last.head is not None else None
-    # A segment gets its name after its head page is durable: no crash leaves a shorter file.
-    certain = mark.durable_end > found_end or newest_is_gone or older or last.file_size < HEAD_PAGE_SIZE
+    # A segment gets its name after its head page is durable, but for sync policy `never`: no crash leaves a shorter file.
+    short = last.file_size < HEAD_PAGE_SIZE and (state is None or state.marks_are_synced)
+    certain = mark.durable_end > found_end or newest_is_gone or older or short
     if last.tail:
         kind: DamageKind = "corrupt" if cut_at is None else "torn"
         damage.append(Damage(kind, found_end, next_offset, certain, last.name, last.end_position, last.tail))

@@ -1,7 +1,8 @@
 """The log's state on disk, and the bounds within which the writer need not save it again.
 
 No offset is used unless a durable state has reserved it, and no segment unless the state names it: so after a crash an
-offset is never used twice, and a newest segment that is gone is noticed.
+offset is never used twice, and a newest segment that is gone is noticed. Where nothing is synced a power loss may take the
+newest segment, and the state does not name it.
 """
 
 from dataclasses import replace
@@ -13,12 +14,14 @@ from headwater.streams.ownership import STATE_DOCUMENT
 
 
 class SavedState:
-    """`state`: as saved, with the segments found or sealed since. `names_segments`: whether those are saved, too."""
+    """`state`: as saved, with the segments found or sealed since. `names_segments`: whether those are saved, too.
+    `never_synced`: that is the log's sync policy."""
 
-    def __init__(self, files: Files, directory: str, state: LogState) -> None:
+    def __init__(self, files: Files, directory: str, state: LogState, *, never_synced: bool = False) -> None:
         self.state = state
         # Opening found the segments; the state on the disk may be from before one was rewritten.
         self.names_segments = False
+        self._never_synced = never_synced
         self._files = files
         self._path = f"{directory}/{STATE_DOCUMENT}"
         self._free_end = 0  # offsets below it may be used: as long as the state names the active segment and no index
@@ -40,7 +43,7 @@ class SavedState:
                     closed=False,
                 )
             )
-        elif active_base != state.active_base or state.index_crc or state.closed:
+        elif (active_base != state.active_base and not self._never_synced) or state.index_crc or state.closed:
             self.save(replace(state, active_base=active_base, index_crc=0, closed=False))
         self._free_end = self.state.reserved_end
 

@@ -39,9 +39,13 @@ class Staging:
         """The bytes staged."""
         return sum([batch.size for batch in self._full]) + self._open.size
 
-    def begins_segment(self, size: int) -> bool:
-        """As `LogWriter.begins_segment`."""
-        return self._writer.begins_segment(size)
+    def waits_for_segment(self, size: int) -> bool:
+        """Whether a batch of this size opens a new segment durably."""
+        return self._writer.begins_segment(size) and not self._writer.never_synced
+
+    def prepare(self, size: int) -> None:
+        """As `LogWriter.prepare`. Call it while nothing is written."""
+        self._writer.prepare(size)
 
     def is_due(self, now_ns: int) -> bool:
         """Whether a batch of this time will be synced with its write. Call it while none is written."""
