@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
 from headwater.errors import JetStreamError, WriteFailed
@@ -15,10 +17,10 @@ from headwater.jetstream.capture import Capture
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
-from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_documents.streams import Republish, StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
-from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
+from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, ttl_of
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log, LogOptions
 
@@ -49,12 +51,17 @@ class Bench:
         self.answers.router = router = Router(lambda callback: None, 1)
         self.received: list[dict[str, Any]] = []
         router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, ack: self.received.append(json.loads(ack)))
-        self.capture = Capture(
-            self.log.staging, self.duplicates, lambda: 42, lambda: 42, 30, 4, self.rules, self.answers
-        )
+        self.capture = Capture(self.log.staging, self.duplicates, lambda: 42, lambda: 42, self.rules, self.answers)
         self.committer = Committer(self.log, None, self.durable.extend, lambda items, error: None)
         self.capture.committer = self.rules.unwritten = self.committer
         self.capture.unjudged = 2 if self.rules.is_plain else int(self.rules.takes_bare)
+        self.subjects = contents.subjects
+
+    def ttl(self, item: Item) -> int:
+        """The TTL of a message, as the stream would note it."""
+        assert item.particulars is not None
+        ttl, block = item.particulars.ttl_ns, item.particulars.header_block
+        return (ttl_of(block) or 0 if block and self.rules.config.allow_msg_ttl else 0) if ttl < 0 else ttl
 
 
 def test_a_plain_message_is_staged_and_its_publisher_remembered() -> None:
@@ -166,5 +173,102 @@ def test_what_the_log_or_the_disk_cannot_take_is_refused_at_once() -> None:
         bench.committer.add(object(), MAX_STAGED_BYTES + 1)
         bench.capture.take(b"orders", b"inbox", b"", b"")
         assert bench.received[1]["error"]["err_code"] == 10167
+
+    asyncio.run(main())
+
+
+LINES = [
+    b"Nats-TTL: 1h",
+    b"Nats-TTL:never",
+    b"Nats-TTL: 1ms",
+    b"Nats-TTL: ",
+    b"Nats-Rollup: sub",
+    b"Nats-Rollup: ALL",
+    b"Nats-Rollup: x",
+    b"Nats-Incr: +1",
+    b"Nats-Incr: -12",
+    b"Nats-Incr: 999999999999999999999",
+    b"Nats-Incr: +",
+    b"Nats-Msg-Id: a",
+    b"Nats-Msg-Id: b",
+    b"Nats-Expected-Last-Sequence: 1",
+    b"Nats-Expected-Last-Msg-Id: a",
+    b"Nats-Expected-Last-Subject-Sequence: 0",
+    b"Nats-Expected-Stream: S",
+    b"Nats-Stream-Source: S",
+    b"Nats-Request-Info: x",
+    b"Nats-Counter-Sources: {}",
+    b"Nats-Schedule: @every 1s",
+    b"A: Nats-TTL: 1h",
+    b"A: 1",
+]
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"allow_rollup_hdrs": True},
+    {"allow_msg_ttl": True},
+    {"allow_msg_ttl": True, "subject_delete_marker_ttl": 5_000_000_000, "allow_rollup_hdrs": True},
+    {"allow_msg_counter": True},
+    {"allow_msg_counter": True, "allow_msg_ttl": True, "allow_rollup_hdrs": True},
+    {"republish": Republish(src=">", dest="again.>")},
+    {"allow_rollup_hdrs": True, "allow_msg_ttl": True, "storage": "memory"},
+    {"allow_rollup_hdrs": True, "no_ack": True},
+    {"allow_msg_ttl": True, "max_msg_size": 40},
+]
+PUBLISHES = st.tuples(
+    st.sampled_from([b"orders", b"orders.new"]),
+    st.one_of(st.just(None), st.lists(st.sampled_from(LINES), max_size=3)),
+    st.sampled_from([b"", b"payload"]),
+)
+
+
+@given(st.sampled_from(SETTINGS), st.lists(st.lists(PUBLISHES, max_size=6), max_size=4))
+def test_messages_with_options_are_stored_and_answered_as_the_rules_would_judge_them(
+    settings: dict[str, Any], batches: list[list[tuple[bytes, list[bytes] | None, bytes]]]
+) -> None:
+    def shown(item: Item) -> tuple[Any, ...]:
+        work = item.particulars
+        done = (work.rollup, work.header_block, work.payload, work.timestamp_ns) if work is not None else None
+        rolls_up = done if work is not None and (work.rollup or "republish" in settings) else None
+        return item.reply, item.ack, item.subject, item.sequence, item.size, item.message_id, rolls_up
+
+    async def outcome(*, with_options: bool) -> list[Any]:
+        bench = Bench(**settings)
+        bench.capture.options = bench.rules.options if with_options else None
+        ends = []
+        for batch in batches:
+            for subject, lines, payload in batch:
+                block = b"" if lines is None else b"\r\n".join([b"NATS/1.0", *lines, b"", b""])
+                bench.capture.take(subject, b"inbox", block, payload)
+                ends.append(bench.capture.last_message_id)
+            durable = len(bench.durable)
+            await bench.committer.flush()
+            bench.rules.note_done(bench.durable[durable:])
+            bench.subjects.add_all(bench.durable[durable:])
+        expiries = [
+            (item.sequence, item.particulars.timestamp_ns + ttl)
+            for item in bench.durable
+            if item.particulars is not None and (ttl := bench.ttl(item))
+        ]
+        records = [
+            (r.offset, r.subject, r.header_block, r.payload, r.timestamp_ns) for r in bench.log.read(0, 99, 9999)
+        ]
+        return [[shown(item) for item in bench.durable], expiries, records, bench.received, ends, bench.answers.refused]
+
+    async def main() -> None:
+        assert await outcome(with_options=True) == await outcome(with_options=False)
+
+    asyncio.run(main())
+
+
+def test_options_that_the_stream_allows_are_not_judged() -> None:
+    async def main() -> None:
+        bench = Bench(allow_msg_ttl=True, allow_rollup_hdrs=True)
+        bench.capture.options = bench.rules.options
+        bench.capture.take(b"orders", b"", b"NATS/1.0\r\nNats-TTL: 1h\r\nNats-Rollup: sub\r\n\r\n", b"")
+        assert bench.rules.judged == []
+        await bench.committer.flush()
+        (item,) = bench.durable
+        assert item.particulars is not None
+        assert (item.particulars.rollup, item.particulars.ttl_ns) == (b"sub", 3_600_000_000_000)
 
     asyncio.run(main())

@@ -2,8 +2,8 @@
 """Takes publishes into a stream, from the router to the committer: judges and stages them, and keeps their reply subjects.
 
 Hot and compiled: `take` is the router's callback and runs for every message on the stream's subjects. A message is staged
-unchanged when neither its headers nor the stream's configuration require a check. All others go through
-`PublishRules.judge` first.
+unchanged when neither its headers nor the stream's configuration require a check; one whose options need no check but their
+own (`jetstream_state/publish_options.py`), with what they ask for. All others go through `PublishRules.judge` first.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,20 @@ if cython.compiled:
     from cython.cimports.headwater.group_commit.clock import Clock
     from cython.cimports.headwater.group_commit.committer import Committer
     from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
-    from cython.cimports.headwater.jetstream_state.items import Item, unacknowledged, unchecked
+    from cython.cimports.headwater.jetstream_state.items import Item, Particulars, unacknowledged, unchecked
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
+    from cython.cimports.headwater.jetstream_state.publish_options import PublishOptions
+    from cython.cimports.headwater.jetstream_state.subject_table import memory_size, stored_size
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
     from headwater.group_commit.clock import Clock
     from headwater.group_commit.committer import Committer
     from headwater.jetstream_state.fast_batch import FastBatch
-    from headwater.jetstream_state.items import Item, unacknowledged, unchecked
+    from headwater.jetstream_state.items import Item, Particulars, unacknowledged, unchecked
     from headwater.jetstream_state.publish_checks import lone_message_id
+    from headwater.jetstream_state.publish_options import PublishOptions
+    from headwater.jetstream_state.subject_table import memory_size, stored_size
     from headwater.streams.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
 
@@ -31,18 +35,19 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
+from headwater.jetstream.publish_rules import PublishRules
+from headwater.jetstream_state.admission import Admitted, Duplicate
 from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.fast_batch import LENT, steering_of
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
-from headwater.jetstream_state.items import Answer, Particulars
+from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, naming
 
 
 class Capture:
-    """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `overhead`: bytes that the
-    accounting adds to every message, `header_overhead`: bytes that it adds to one with headers. `unjudged`: what the
+    """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `unjudged`: what the
     configuration requires no check of: 2 for messages without special headers, 1 for those without any, 0 for none.
+    `options`: what reads the headers of other messages; None where the configuration has each judged.
     `last_message_id`: of the last message, b"" when it had none. `batches`: takes the messages of atomic batches, `fast`
     those of fast ones. `appending`: subject and callback of the message that another face of the stream is publishing in
     this very call (`Stream.append`)."""
@@ -53,8 +58,6 @@ class Capture:
         duplicates: DuplicateWindow,
         clock_ns: Callable[[], int],
         ticks_ns: Callable[[], int],
-        overhead: int,
-        header_overhead: int,
         rules: PublishRules,
         answers: PublishAnswers,
     ) -> None:
@@ -62,13 +65,13 @@ class Capture:
         self._duplicates = duplicates
         self._clock = Clock(clock_ns)
         self._ticks = Clock(ticks_ns)
-        self._overhead = overhead
-        self._header_overhead = header_overhead
+        self._in_memory = rules.config.storage == "memory"
         self._rules = rules
         self._answers = answers
         self._named = naming(rules.config.name)
         self.committer: Committer | None = None
         self.unjudged = 0
+        self.options: PublishOptions | None = None
         self.last_message_id = b""
         self.batches: AtomicPublish | None = None
         self.fast: FastPublish | None = None
@@ -86,16 +89,13 @@ class Capture:
             return
         now: cython.longlong = self._clock.now()
         ticks: cython.longlong = 0
-        size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
+        size: cython.Py_ssize_t = self._size_of(subject, header_block, payload)
         message_id: bytes = b""
-        particulars: Particulars | None = None
         answer: Answer | None = None
         judged: Admitted | Duplicate | None = None
-        as_it_is: cython.bint = (
-            self.unjudged >= 2 - (not header_block) and not committer.full and self.appending is None
-        )
+        as_it_is: cython.bint = self.unjudged >= 2 - (not header_block)
+        as_it_is = as_it_is and not committer.full and self.appending is None
         if as_it_is and header_block:
-            size += self._header_overhead + len(header_block)
             alone: bytes | None = (
                 lone_message_id(header_block, self._named) if len(header_block) <= MAX_HEADER_BLOCK else None
             )
@@ -104,6 +104,8 @@ class Capture:
             as_it_is = alone is not None and (not alone or self._duplicates.seen(alone, ticks) is None)
             message_id = alone or b""
         offset: cython.longlong
+        if not as_it_is and self._take_with_options(committer, subject, reply, header_block, payload):
+            return
         try:
             if not as_it_is:
                 answer = self._expected_answer(subject)
@@ -119,7 +121,7 @@ class Capture:
                 if isinstance(judged, Duplicate):
                     self._answer_duplicate(committer, reply, judged.sequence, answer)
                     return
-                header_block, payload, message_id, size, particulars, _, _ = judged
+                header_block, payload, message_id, size = judged[:4]
             offset = self._staging.stage(subject, header_block, payload, now)
         except (JetStreamError, StorageError) as error:
             self._answers.refuse(reply, error, answer)
@@ -127,13 +129,54 @@ class Capture:
         item: Item = unchecked(reply, subject, offset + 1, size, message_id)  # as sequence_of, without the call
         if judged is not None and isinstance(judged, Admitted):
             self._rules.note_staged(subject, offset + 1, judged)
-            item.particulars, item.answer = particulars, answer
+            item.particulars, item.answer = judged.particulars, answer
             if judged.tail:
                 item.ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
         self.last_message_id = message_id
         if message_id:
             self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks.now())
         committer.add(item, size)
+
+    def _take_with_options(
+        self, committer: Committer, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> cython.bint:
+        """Store a message that nothing but its own options concerns, as `PublishRules.judge` would have it. False: it is
+        that one's to judge."""
+        options: PublishOptions | None = self.options
+        if options is None or committer.full or self.appending is not None or len(header_block) > MAX_HEADER_BLOCK:
+            return False
+        if not options.read(header_block, payload):
+            return False
+        message_id: bytes = options.message_id
+        ticks: cython.longlong = self._ticks.now() if message_id else 0
+        if message_id and self._duplicates.seen(message_id, ticks) is not None:
+            return False
+        total = None
+        text: bytes = b""
+        if options.counts:
+            total = options.sums.total(subject, options.increment)
+            if total is None:
+                return False
+            text = b"%d" % total
+            payload = b'{"val":"' + text + b'"}'
+        size: cython.Py_ssize_t = self._size_of(subject, header_block, payload)
+        now: cython.longlong = self._clock.now()
+        offset: cython.longlong
+        try:
+            offset = self._staging.stage(subject, header_block, payload, now)
+        except StorageError:
+            return False  # `take` is refused as well, and reports why
+        item: Item = unchecked(reply, subject, offset + 1, size, message_id)
+        if total is not None:
+            options.sums.note_total(subject, offset + 1, total)
+            item.ack = b'%b%d,"val":"%b"}' % (self._answers.head, offset + 1, text)
+        if options.republishes or options.ttl_ns or options.rollup:
+            item.particulars = Particulars(options.rollup, header_block, payload, now, options.ttl_ns)
+        self.last_message_id = message_id
+        if message_id:
+            self._duplicates.remember(message_id, offset, ticks)
+        committer.add(item, size)
+        return True
 
     def _append_fast(
         self, committer: Committer, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
@@ -176,9 +219,7 @@ class Capture:
     ) -> cython.Py_ssize_t:
         """Stage a message that gets no acknowledgement of its own. Returns its sequence; 0 where staging refuses it: the way
         of all other messages refuses it as well, and reports why."""
-        size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
-        if header_block:
-            size += self._header_overhead + len(header_block)
+        size: cython.Py_ssize_t = self._size_of(subject, header_block, payload)
         offset: cython.longlong
         try:
             offset = self._staging.stage(subject, header_block, payload, timestamp_ns)
@@ -187,6 +228,11 @@ class Capture:
         self.last_message_id = b""
         committer.add(unacknowledged(subject, offset + 1, size), size)
         return offset + 1
+
+    def _size_of(self, subject: bytes, header_block: bytes, payload: bytes) -> cython.Py_ssize_t:
+        if self._in_memory:
+            return memory_size(subject, header_block, payload)
+        return stored_size(subject, header_block, payload)
 
     def _expected_answer(self, subject: bytes) -> Answer | None:
         """The callback of the message that is being captured, if `Stream.append` is publishing it. A subscriber that runs

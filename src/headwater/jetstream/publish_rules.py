@@ -12,14 +12,15 @@ With "discard new" and a limit, messages that have a sequence but are not durabl
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.admission import Admitted, Duplicate, Unwritten
 from headwater.jetstream_state.atomic_batch import BatchSoFar
 from headwater.jetstream_state.contents import Contents
-from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition, sourced
+from headwater.jetstream_state.counters import Counted, Sums, added, check_is_addition, sourced
 from headwater.jetstream_state.expiry import with_ttl_of_at_least
 from headwater.jetstream_state.items import Item, ItemsBySubject, Particulars
 from headwater.jetstream_state.publish_checks import (
@@ -32,6 +33,7 @@ from headwater.jetstream_state.publish_checks import (
     lone_message_id,
     rollup_of,
 )
+from headwater.jetstream_state.publish_options import PublishOptions
 from headwater.jetstream_state.schedule_checks import ScheduleRules
 from headwater.jetstream_state.schedules import is_schedule, with_rollup
 from headwater.jetstream_state.sequence import offset_of, sequence_of
@@ -41,49 +43,6 @@ from headwater.streams.dedup import DuplicateWindow
 
 if TYPE_CHECKING:
     from headwater.jetstream_sources.republish import Republisher
-
-
-class Admitted(NamedTuple):
-    """A publish to be stored. `size`: the bytes it adds to the stream. `particulars`: see `Item`. `tail`: the part of its
-    acknowledgement after the sequence; b"" for the ordinary one. `sum`: the new value of a counter."""
-
-    header_block: bytes
-    payload: bytes
-    message_id: bytes
-    size: int
-    particulars: Particulars | None
-    tail: bytes = b""
-    sum: Sum | None = None
-
-
-class Duplicate(NamedTuple):
-    """A publish whose message is already stored, or being written, with this sequence."""
-
-    sequence: int
-
-
-class Unwritten(Protocol):
-    """The messages that are staged or being written (`Committer`)."""
-
-    @property
-    def full(self) -> bool:
-        """Whether further messages would only pile up in memory."""
-        ...
-
-    @property
-    def busy(self) -> bool:
-        """Whether anything is staged or being written."""
-        ...
-
-    @property
-    def waiting(self) -> list[Item]:
-        """The staged messages."""
-        ...
-
-    @property
-    def writing(self) -> list[Item]:
-        """The messages being written."""
-        ...
 
 
 _CAPPED = {
@@ -137,6 +96,15 @@ class PublishRules:
         has_bounds = self.has_room is not None or self.server_has_room is not None
         limited = self._refuses_new or config.max_msg_size > 0 or has_bounds
         return not config.no_ack and not limited and not special and not config.sealed
+
+    @property
+    def options(self) -> PublishOptions | None:
+        """What reads the headers of publishes that need no other judgement; None where the configuration has each judged."""
+        config = self.config
+        bounded = self.has_room is not None or self.server_has_room is not None or config.max_msg_size > 0
+        raises_ttl = config.subject_delete_marker_ttl and config.max_msgs_per_subject != 1
+        judged = config.no_ack or config.sealed or config.allow_msg_schedules or self.transform is not None
+        return None if bounded or raises_ttl or judged or self._refuses_new else PublishOptions(config, self.sums)
 
     @property
     def last_sequence(self) -> int:
@@ -239,8 +207,7 @@ class PublishRules:
         """These messages are durable or, if not `stored`, lost."""
         self._by_subject.forget()
         if self.config.allow_msg_counter:
-            for item in items:
-                self.sums.note_done(item.subject, item.sequence, stored=stored)
+            self.sums.note_all_done(items, stored)
         if self._refuses_new:
             self._in_flight = max(0, self._in_flight - sum(1 for item in items if item.subject))
             self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))

@@ -68,8 +68,7 @@ class Publishing:
         self._contents = contents
         self._log = log
         self._clocks = clocks = clock_ns, ticks_ns
-        overheads = contents.overhead, contents.size_of(b"", b"\0", b"") - contents.overhead - 1
-        self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
+        self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, self.rules, self.answers)
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
@@ -130,7 +129,7 @@ class Publishing:
 
     def configure(self, config: StreamConfig) -> None:
         """Apply a new configuration; called before the contents apply it."""
-        self._capture.unjudged = 0  # the slow paths are right for any configuration
+        self._capture.unjudged, self._capture.options = 0, None  # the slow paths are right for any configuration
         self._acknowledging.is_plain = False
         if self._capture.fast is not None:
             self._capture.fast.is_plain = False
@@ -161,6 +160,7 @@ class Publishing:
         contents = self._contents
         plain = self.rules.is_plain
         self._capture.unjudged = 2 if plain else int(self.rules.takes_bare)
+        self._capture.options = self.rules.options
         if self._capture.fast is not None:
             self._capture.fast.is_plain = plain
         self._acknowledging.subjects = contents.subjects if contents.only_counts else None

@@ -38,6 +38,7 @@ from headwater.jetstream_state.purge_reach import PurgeReach
 from headwater.jetstream_state.schedules import ended_by
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamFindings, StreamRecord
+from headwater.jetstream_state.stored_batch import attend
 from headwater.jetstream_state.stream_document import StreamDocument
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.jetstream_timing.message_expiry import ExpiryTimer
@@ -334,9 +335,9 @@ class Stream:
         self._publishing.rules.note_done(items)
         self.consumers.on_stored(first, count, items)
         if not self._publishing.is_plain:
-            for item in items:  # after the consumers: a roll-up makes them recount, including what was just stored
-                if item.particulars is not None and self._is_needed(item):
-                    self._attend_to(item)
+            # after the consumers: a roll-up makes them recount, including what was just stored
+            is_needed = self._is_needed if self.config.retention == "interest" else None
+            attend(items, self.contents, is_needed, self._republish if self.config.republish is not None else None)
             if self.config.allow_msg_schedules:
                 self._note_schedules(items)
         if self.config.retention == "interest":
@@ -344,14 +345,7 @@ class Stream:
         if self.contents.is_limited or self.log.has_deletions:
             self.enforce()
 
-    def _attend_to(self, item: Item) -> None:
-        """Apply roll-up, TTL and republishing of a message that became durable."""
-        assert item.particulars is not None
-        rollup, block, _, timestamp = item.particulars
-        if rollup:
-            self.contents.roll_up(rollup, item.subject, item.sequence)
-        if block and self.config.allow_msg_ttl:
-            self.contents.expiry.note(item.sequence, block, timestamp)
+    def _republish(self, item: Item) -> None:
         republisher, router = self._publishing.rules.republisher, self._publishing.router
         if republisher is not None and router is not None:
             republisher.republish(router, item, self.contents.previous.get(item.sequence, 0))

@@ -14,8 +14,9 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.capture import Capture
 from headwater.jetstream.fast_publish import FastPublish
-from headwater.jetstream.publish_rules import Duplicate, PublishRules
+from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_state.admission import Duplicate
 from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
 from headwater.jetstream_state.fast_batch import steering_of
 from headwater.jetstream_state.trace_reasons import DUPLICATE, reason_of

@@ -24,6 +24,7 @@ from headwater.jetstream_state.recount import Recount
 from headwater.jetstream_state.retention import Limits, Weighed, refusal, surplus
 from headwater.jetstream_state.schedules import Row, Schedules, ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.stored_batch import previous_of, replaced_by
 from headwater.jetstream_state.subject_table import (
     SubjectFilter,
     SubjectRow,
@@ -66,16 +67,15 @@ class Contents:
         self.config = config
         self.begins = config.first_seq > 0
         self.previous: dict[int, int] = {}  # of the messages that were added last, when they are republished
-        self._replaced: dict[int, tuple[int, int]] = {}  # by roll-ups that were added last, see `_replaced_by`
+        self.replaced: dict[int, tuple[int, int]] = {}  # by roll-ups that were added last, see `replaced_by`
         self.size_of = memory_size if config.storage == "memory" else stored_size
-        self.overhead = self.size_of(b"", b"", b"")
         self.subjects = self._new_table(config)
         self._limits = limits_of(config)
         self._on_removed = on_removed
         self._on_purged = on_purged
         self._front: deque[StoredRecord] = deque()
         self.expiry = Expiry(self)
-        self.schedules = Schedules(self.load, self.last_of)
+        self.schedules = Schedules(self.load, lambda subject: self.subjects.last(subject))
         self._recount: Recount | None = None  # while it runs
 
     def _new_table(self, config: StreamConfig) -> SubjectTable:
@@ -171,9 +171,10 @@ class Contents:
 
     def added_all(self, items: list[Item]) -> tuple[int, int]:
         """As `added` for each that has a subject; returns the first sequence and how many."""
-        self.previous = self._previous(items) if self.config.republish is not None else {}
+        self.previous = previous_of(items, self.subjects) if self.config.republish is not None else {}
         rolls_up = self.config.allow_rollup_hdrs and self.config.retention != "interest"  # there, not every one does
-        self._replaced = self._replaced_by(items) if rolls_up else {}
+        rolls_up = rolls_up and not self.subjects.with_history  # which has the sequences of all
+        self.replaced = replaced_by(items, self.subjects) if rolls_up else {}
         if not self.subjects.with_history:
             return self.subjects.add_all(items)
         first, count, gone, subjects = self.subjects.replace_all(items, self.config.max_msgs_per_subject)
@@ -182,10 +183,6 @@ class Contents:
             for sequence, subject in zip(gone, subjects, strict=True):
                 self._on_removed(sequence, subject)
         return first, count
-
-    def last_of(self, subject: bytes) -> int:
-        """The last message of this subject; 0 when there is none."""
-        return self.subjects.last(subject)
 
     # ── what leaves ──
 
@@ -237,7 +234,7 @@ class Contents:
             for older, size in list(entry.history or ()) if entry is not None else ():
                 if older < sequence:
                     self._remove(subject, older, size)
-        elif (replaced := self._replaced.get(sequence)) is not None:
+        elif (replaced := self.replaced.get(sequence)) is not None:
             only, size = replaced
             if size:
                 self._remove(subject, only, size)
@@ -245,6 +242,17 @@ class Contents:
                 self.remove(only)
         elif self.subjects.total(subject) > 1 or not is_literal(subject):
             self.purge(SubjectFilter([subject]), below=sequence)
+
+    def remove_known(self, known: list[tuple[int, bytes, int]]) -> None:
+        """Remove messages of which sequence, subject and size are known. Raises StorageError."""
+        log = self.log
+        present = [each for each in known if not log.is_absent(offset_of(each[0]))]
+        log.discard(*[offset_of(sequence) for sequence, _, _ in present])
+        for sequence, subject, size in present:
+            if self._recount is not None:
+                self._recount.note_removed(subject, offset_of(sequence), size)
+            self.subjects.remove(subject, sequence, size)
+            self._on_removed(sequence, subject)
 
     def remove_all(self, subject: bytes, below: int) -> None:
         """Remove the messages of a subject below a sequence, which are few. Raises StorageError."""
@@ -414,41 +422,6 @@ class Contents:
 
     def _size(self, record: StoredRecord) -> int:
         return self.size_of(record.subject, record.header_block, record.payload)
-
-    def _replaced_by(self, items: list[Item]) -> dict[int, tuple[int, int]]:
-        """By sequence of those of these, which are not added yet, that roll up their subject: the only message of the
-        subject before it and its size, 0 for none and where only the log has the size. Those with more before them are
-        left out: only the log has their sequences."""
-        found: dict[int, tuple[int, int]] = {}
-        newest: dict[bytes, tuple[int, int] | None] = {}  # None: more than one may be there
-        for item in items:
-            subject, kind = item.subject, item.particulars.rollup if item.particulars is not None else b""
-            if kind == b"all":
-                return found
-            if kind == b"sub" and is_literal(subject):  # with wildcards it replaces messages of other subjects, too
-                if subject not in newest:
-                    newest[subject] = (self.last_of(subject), 0) if self.subjects.total(subject) <= 1 else None
-                only = newest[subject]
-                if only is not None:
-                    found[item.sequence] = only
-                newest[subject] = (item.sequence, item.size)
-            elif subject:
-                newest[subject] = None
-        return found
-
-    def _previous(self, items: list[Item]) -> dict[int, int]:
-        """By sequence, the message of the same subject before each of these, which are not added yet; 0 for none."""
-        known: dict[bytes, int] = {}
-        found = {}
-        is_alone = False  # behind a roll-up of everything
-        for item in items:
-            if item.subject:
-                before = known.get(item.subject)
-                found[item.sequence] = before if before is not None else 0 if is_alone else self.last_of(item.subject)
-                if item.particulars is not None and item.particulars.rollup == b"all":
-                    known, is_alone = {}, True
-                known[item.subject] = item.sequence
-        return found
 
     def _find_before(self, subject: bytes, sequence: int) -> int:
         """The last message of a subject below `sequence`, searched backwards; 0 when there is none."""

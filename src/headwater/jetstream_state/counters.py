@@ -15,7 +15,13 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+import cython
 import msgspec
+
+if cython.compiled:
+    from cython.cimports.headwater.jetstream_state.items import Item
+else:
+    from headwater.jetstream_state.items import Item
 
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.model.header_block import lookup
@@ -25,6 +31,7 @@ from headwater.streams.log import StoredRecord
 INCREMENT_HEADER = b"Nats-Incr"
 SOURCES_HEADER = b"Nats-Counter-Sources"
 MOST_REMEMBERED = 8192  # cached sums, beside those that are not durable yet
+MOST_TOTAL = 1 << 61  # `Sums.total` has no larger sums
 
 _INCREMENT = re.compile(rb"[+-]?[0-9]+")
 _FORBIDDEN = (
@@ -115,47 +122,95 @@ def sum_of(record: StoredRecord) -> Sum:
     return Sum(_read_body(record.payload), lookup(block, SOURCES_HEADER) or b"" if block else b"")
 
 
+class _Held:
+    """The sum that the message with this sequence has."""
+
+    sequence: int
+    value: int
+    sources: bytes
+
+    def __init__(self, sequence: cython.longlong, value: int, sources: bytes) -> None:
+        self.sequence = sequence
+        self.value = value
+        self.sources = sources
+
+
 class Sums:
     """The sums of a stream. `last(subject)`: sequence of the last durable message, 0 for none; `load` reads a message."""
 
     def __init__(self, last: Callable[[bytes], int], load: Callable[[int], StoredRecord | None]) -> None:
         self._last = last
         self._load = load
-        self._unwritten: dict[bytes, tuple[int, Sum]] = {}
-        self._written: dict[bytes, tuple[int, Sum]] = {}
+        self._unwritten: dict[bytes, _Held] = {}
+        self._written: dict[bytes, _Held] = {}
 
     def last(self, subject: bytes) -> Sum:
         """The sum of a subject, messages being written included. Raises JetStreamError 10172 when its last message
         holds no sum."""
-        found = self._unwritten.get(subject)
-        if found is not None:
-            return found[1]
+        held: _Held | None = self._unwritten.get(subject)
+        if held is not None:
+            return Sum(held.value, held.sources)
         sequence = self._last(subject)
         if not sequence:
             return Sum()
-        found = self._written.get(subject)
-        if found is not None and found[0] == sequence:
-            return found[1]
+        held = self._written.get(subject)
+        if held is not None and held.sequence == sequence:
+            return Sum(held.value, held.sources)
         record = self._load(sequence)
-        return Sum() if record is None else self._remember(subject, sequence, sum_of(record))
+        if record is None:
+            return Sum()
+        found = sum_of(record)
+        self._remember(subject, _Held(sequence, found.value, found.sources))
+        return found
+
+    def total(self, subject: bytes, increment: cython.longlong) -> int | None:
+        """The sum with an addition below MOST_TOTAL; None where `added` is to be asked: it is long, has sources, or is not
+        in memory."""
+        held: _Held | None = self._unwritten.get(subject)
+        if held is None:
+            sequence = self._last(subject)
+            if not sequence:
+                return increment
+            held = self._written.get(subject)
+            if held is None or held.sequence != sequence:
+                return None
+        if held.sources or not -MOST_TOTAL < held.value < MOST_TOTAL:
+            return None
+        value: cython.longlong = held.value
+        return value + increment
 
     def note_staged(self, subject: bytes, sequence: int, now: Sum) -> None:
         """The message with this sequence was staged."""
-        self._unwritten[subject] = sequence, now
+        self._unwritten[subject] = _Held(sequence, now.value, now.sources)
+
+    def note_total(self, subject: bytes, sequence: int, value: int) -> None:
+        """The same, of a `total`."""
+        self._unwritten[subject] = _Held(sequence, value, b"")
 
     def note_done(self, subject: bytes, sequence: int, *, stored: bool) -> None:
         """The message is durable, or was lost."""
-        found = self._unwritten.get(subject)
-        if found is not None and found[0] == sequence:
+        self._settle(subject, sequence, stored)
+
+    def note_all_done(self, items: list[Item], stored: cython.bint) -> cython.int:
+        """As `note_done` for each of these."""
+        item: Item
+        for item in items:
+            self._settle(item.subject, item.sequence, stored)
+        return 0
+
+    def _settle(self, subject: bytes, sequence: cython.longlong, stored: cython.bint) -> cython.int:
+        held: _Held | None = self._unwritten.get(subject)
+        if held is not None and held.sequence == sequence:
             del self._unwritten[subject]
             if stored:
-                self._remember(subject, *found)
+                self._remember(subject, held)
+        return 0
 
-    def _remember(self, subject: bytes, sequence: int, now: Sum) -> Sum:
+    def _remember(self, subject: bytes, held: _Held) -> cython.int:
         if len(self._written) >= MOST_REMEMBERED:
             self._written.clear()
-        self._written[subject] = sequence, now
-        return now
+        self._written[subject] = held
+        return 0
 
 
 def _counted(block: bytes, value: int, sources: bytes) -> Counted:

@@ -5,7 +5,6 @@ Hot and compiled: one `Item` is made for every message that a stream takes in.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import cython
 
@@ -31,13 +30,29 @@ def all_of(answers: list[Answer]) -> Answer | None:
     return answer
 
 
-class Particulars(NamedTuple):
-    """Work to do once a message is durable, beside the acknowledgement. `rollup`: b"sub", b"all" or b""."""
+class Particulars:
+    """Work to do once a message is durable, beside the acknowledgement. `rollup`: b"sub", b"all" or b"". `ttl_ns`: 0 for
+    none, -1 where only the header block has it."""
 
     rollup: bytes
     header_block: bytes
     payload: bytes
     timestamp_ns: int
+    ttl_ns: int
+
+    def __init__(
+        self,
+        rollup: bytes,
+        header_block: bytes,
+        payload: bytes,
+        timestamp_ns: cython.longlong,
+        ttl_ns: cython.longlong = -1,
+    ) -> None:
+        self.rollup = rollup
+        self.header_block = header_block
+        self.payload = payload
+        self.timestamp_ns = timestamp_ns
+        self.ttl_ns = ttl_ns
 
 
 class Item:

@@ -258,6 +258,11 @@ def is_ttl(text: bytes) -> bool:
     return _ttl(text) is not None
 
 
+def valid_ttl(text: bytes) -> int | None:
+    """A TTL in nanoseconds, 0 for `never`, None for an invalid one."""
+    return _ttl(text)
+
+
 def _ttl(text: bytes) -> int | None:
     """The TTL in nanoseconds, 0 for `never` (in any case of letters), None for an invalid one."""
     return _remembered_ttl(text) if len(text) <= LONGEST_REMEMBERED else _read_ttl(text)
