@@ -8,4 +8,4 @@ class DefaultSource(LateDataSource):
 
     format_name = "nats"
     made_by = "headwater.spark.source:JetStreamSource"
-    connects_with = ("headwater.client.contexts", "headwater.client.options")
+    connects_with = ("headwater.client.contexts", "headwater.client.options", "headwater.spark.record_batches")

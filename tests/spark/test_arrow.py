@@ -1,9 +1,12 @@
 """Record batches have exactly the schema that Spark will check, and the values of the rows."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 from support.decoded_rows import NS, decoded
 
 from headwater.spark.arrow import arrow_schema, bitmap_without, record_batch
@@ -37,6 +40,25 @@ def batch(blocks: list[bytes], **options: str) -> pa.RecordBatch:
 def test_every_schema_is_met_exactly(headers: str, decode: str, ns: str, blocks: list[bytes]) -> None:
     made = batch(blocks, includeHeaders=headers, decode=decode, includeTimestampNs=ns)
     assert made.num_rows == len(blocks)
+
+
+@pytest.mark.parametrize("headers", ["map", "raw", "both", "none"])
+@pytest.mark.parametrize("decode", ["none", "cloudevents"])
+def test_every_schema_is_found_again_in_arrow(headers: str, decode: str) -> None:
+    """The JVM accepts the rows of a plan with such a schema only (`headwater.spark_runtime.carried_rows`)."""
+    given = {"includeHeaders": headers, "decode": decode, "includeTimestampNs": "true", "maxMessageBytes": "9"}
+    schema = source_schema(parse_options({"stream": "S", **given}))
+    assert from_arrow_schema(arrow_schema(schema)) == schema
+
+
+def test_rows_are_made_without_pandas() -> None:
+    """`pa.scalar` and `pa.array` import it, if it is there: 0.2 s of each worker's first task, and of each planner's."""
+    program = (
+        "import sys, pyarrow as pa; from headwater.spark.arrow import repeated; "
+        "assert repeated(b'S', 3, pa.string()).to_pylist() == ['S'] * 3; assert repeated(b'', 0, pa.string()) is not None; "
+        "sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_values_are_those_of_the_rows() -> None:

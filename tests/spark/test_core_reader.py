@@ -71,6 +71,10 @@ def test_what_is_heard_is_read_once_in_order_and_numbered_on(server: Server) -> 
     assert shown["core"] == {"next": 16, "behind": 3, "rows": 2, "lost": 0}
     assert shown["source"].startswith("nats[core.a,core.b.>@") and shown["metrics"]["maxOffsetsBehindLatest"] == "3"
     assert [row["seq"] for row in rows(reader, reader.partitions(end, some))] == [11, 12]
+    with_plan = [reader.carried(part) for part in parts]
+    assert [row for batches in with_plan for batch in batches or () for row in batch["seq"].to_pylist()] == [
+        *range(1, 11)
+    ]
     reader.stop()
 
 

@@ -54,6 +54,13 @@ def sequences(reader: Any, partitions: Any) -> list[int]:
     return [seq for part in partitions for batch in reader.read(part) for seq in batch.column("seq").to_pylist()]
 
 
+def carried(reader: JetStreamStreamReader, partitions: Any) -> list[int] | None:
+    """The rows of a plan, read where it was made; None where workers are to read them."""
+    (partition,) = partitions
+    batches = reader.carried(partition)
+    return None if batches is None else [seq for batch in batches for seq in batch.column("seq").to_pylist()]
+
+
 def next_of(offset: dict[str, Any], stream: str) -> int:
     number: int = json.loads(json.dumps(offset))["streams"][stream]["next"]
     return number
@@ -156,7 +163,10 @@ def test_micro_batches_respect_the_limit_that_the_engine_gives(filled: Server) -
     for expected in (13, 25, 31, 31):
         end = reader.latestOffset(start, ReadMaxRows(12))
         assert next_of(end, "READ") == expected
-        taken += sequences(reader, reader.partitions(start, end))
+        partitions = reader.partitions(start, end)
+        read = sequences(reader, partitions)
+        assert not read or carried(reader, partitions) == read
+        taken += read
         start = end
     assert taken == list(range(1, 31))
     assert next_of(reader.latestOffset(reader.initialOffset(), ReadAllAvailable()), "READ") == 31
@@ -259,7 +269,7 @@ def test_a_checkpoint_beyond_the_end_is_a_loss(server: Server) -> None:
 
 def test_a_batch_that_retention_has_passed_is_empty_where_losses_are_accepted(server: Server) -> None:
     fill(server.url, "PASSED", ["passed.*"], numbered("passed", 9))
-    reader = stream_reader(server, "PASSED", startingOffsets="earliest", failOnDataLoss="false")
+    reader = stream_reader(server, "PASSED", startingOffsets="earliest", failOnDataLoss="false", minPartitions="2")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(4))
     purge(server.url, "PASSED", below=8)
@@ -271,7 +281,7 @@ def test_a_batch_that_retention_has_passed_is_empty_where_losses_are_accepted(se
 
 def test_messages_of_a_stream_made_anew_under_a_planned_batch_are_read_once(server: Server) -> None:
     fill(server.url, "REMADE", ["remade.*"], numbered("remade", 9))
-    reader = stream_reader(server, "REMADE", startingOffsets="earliest", failOnDataLoss="false")
+    reader = stream_reader(server, "REMADE", startingOffsets="earliest", failOnDataLoss="false", minPartitions="2")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(4))
     planned = reader.partitions(start, end)
@@ -282,6 +292,22 @@ def test_messages_of_a_stream_made_anew_under_a_planned_batch_are_read_once(serv
     later = reader.latestOffset(end, ReadAllAvailable())
     assert sequences(reader, reader.partitions(end, later)) == [1, 2, 3, 4, 5, 6]
     reader.stop()
+
+
+def test_rows_that_were_read_ahead_are_not_lost_with_their_messages(server: Server) -> None:
+    """Without them, as after a restart, the same plan is a loss."""
+    fill(server.url, "CARRIED", ["carried.*"], numbered("carried", 9))
+    reader = stream_reader(server, "CARRIED", startingOffsets="earliest")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert carried(reader, reader.partitions(start, end)) == list(range(1, 10))
+    purge(server.url, "CARRIED", 5)
+    assert carried(reader, reader.partitions(start, end)) == list(range(1, 10))
+    restarted = stream_reader(server, "CARRIED")
+    with pytest.raises(DataLossError):
+        restarted.partitions(start, end)
+    for each in (reader, restarted):
+        each.stop()
 
 
 @pytest.mark.parametrize("option", ["endingOffsets", "endingTimestamp"])

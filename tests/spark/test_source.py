@@ -75,6 +75,27 @@ def test_a_streaming_read_goes_on_where_the_checkpoint_says(
     assert sorted(int(bytes(row["data"])) for row in rows) == list(range(130))
 
 
+@pytest.mark.parametrize("decode", ["none", "cloudevents"])
+def test_the_jvm_makes_the_same_rows_of_a_small_micro_batch(
+    spark: "SparkSession", server: Server, tmp_path: Path, decode: str
+) -> None:
+    """They come with the plan (`test_plans_with_rows`), and pass a block of its own kind."""
+    stream = f"SMALL{decode}".upper()
+    fill(server.url, stream, [f"{stream}.*"], numbered(stream, 40))
+    options = {"includeHeaders": "both", "includeTimestampNs": "true", "decode": decode, "maxMessageBytes": "64"}
+    reader = spark.readStream.format("nats").options(servers=server.url, stream=stream, **options)
+    frame = reader.option("startingOffsets", "earliest").load()
+    query = frame.writeStream.format("memory").queryName(stream).outputMode("append").start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found, expected = (
+        frame.orderBy("seq").toArrow() for frame in (spark.table(stream), loaded(spark, server, stream, **options))
+    )
+    assert found.num_rows == 40 and found.to_pylist() == expected.to_pylist()
+
+
 def test_times_are_in_parquet_as_microseconds_with_statistics_beside_older_files(
     spark: "SparkSession", nats_server: NatsServer, tmp_path: Path
 ) -> None:

@@ -3,76 +3,17 @@
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.spark_planner import planner
 
-import headwater
 from headwater.spark_runtime import planner_template as template
 from headwater.spark_runtime.planner_launcher import DIRECTORY
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="templates are for Linux only")
-
-WAIT = 60.0
-
-
-def text(value: str) -> bytes:
-    return struct.pack("!i", len(value)) + value.encode()
-
-
-class Planner:
-    """What Spark's JVM has of a planner: a process, and a connection."""
-
-    def __init__(self, python: Path, directory: Path, name: str) -> None:
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.settimeout(WAIT)
-        self.listener.bind(str(directory / f"{name}.jvm"))
-        self.listener.listen()
-        environ = {
-            **os.environ,
-            "PYTHONPATH": str(Path(headwater.__file__).absolute().parents[1]),
-            "PYTHON_WORKER_FACTORY_SOCK_PATH": str(directory / f"{name}.jvm"),
-            DIRECTORY: str(directory),
-        }
-        command = [str(python), "-m", template.RUNNER]
-        self.process = subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.jvm, _ = self.listener.accept()
-        self.jvm.settimeout(WAIT)
-        (self.pid,) = struct.unpack("!i", self.jvm.recv(4, socket.MSG_WAITALL))
-
-    def make_reader(self) -> int:
-        """0 when the planner has made a reader of a stream."""
-        from pyspark import cloudpickle
-
-        from pyspark_nats import DefaultSource
-
-        source = cloudpickle.dumps(DefaultSource({"stream": "ORDERS"}))  # type: ignore[no-untyped-call]
-        parts = [text(f"{sys.version_info.major}.{sys.version_info.minor}"), text("/nowhere"), struct.pack("!i", 0)]
-        parts += [struct.pack("!i", len(source)), source, text('{"type":"struct","fields":[]}')]
-        self.jvm.sendall(b"".join(parts) + struct.pack("!i", 1000))
-        (answer,) = struct.unpack("!i", self.jvm.recv(4, socket.MSG_WAITALL))
-        return int(answer)
-
-    def end(self) -> tuple[int, bytes]:
-        """End the connection, as the JVM does; the exit status of the process that it started, and what it printed."""
-        self.jvm.close()
-        self.listener.close()
-        _, output = self.process.communicate(timeout=WAIT)
-        return self.process.returncode, output
-
-
-@contextmanager
-def planner(python: Path, directory: Path, name: str) -> Iterator[Planner]:
-    made = Planner(python, directory, name)
-    try:
-        yield made
-    finally:
-        made.end()
 
 
 @pytest.fixture

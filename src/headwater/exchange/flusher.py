@@ -62,12 +62,11 @@ class Flusher:
         return 0
 
     def end_read(self) -> cython.int:
-        """Write the output that the parsed input produced, at once; returns 0 if there was none."""
+        """Write the output that the parsed input produced, at once."""
         self._reading = False
-        if not self._dirty:
-            return 0
-        self._flush_dirty()
-        return 1
+        if self._dirty:
+            self._flush_dirty()
+        return 0
 
     def flush(self) -> None:
         """Write all pending output, and disconnect slow consumers."""

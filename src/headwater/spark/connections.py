@@ -1,10 +1,10 @@
-"""Connections of this process to NATS servers, kept between tasks (see `headwater.spark.idle`)."""
+"""Connections of this process to NATS servers, kept between tasks (see `headwater.spark_runtime.idle`)."""
 
 import atexit
 
 from headwater.client.blocking import BlockingClient
-from headwater.spark.idle import IdleConnections
 from headwater.spark.server_options import ServerOptions
+from headwater.spark_runtime.idle import IdleConnections
 from headwater.streams.range_answer import RANGE_VERSION, READS_RANGES
 
 READER = b"NATS/1.0\r\n%b: %d\r\n\r\n" % (READS_RANGES, RANGE_VERSION)  # for STREAM.INFO: we read stored batches

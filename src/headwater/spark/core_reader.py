@@ -30,8 +30,9 @@ from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.options import SourceOptions
 from headwater.spark.progress import measured, source_name
-from headwater.spark.quiet_end import end_quietly
 from headwater.spark.record_batches import record_batches
+from headwater.spark.rows_ahead import MOST_BYTES, MOST_ROWS
+from headwater.spark_runtime.quiet_end import end_quietly
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.message_view import MessageView
 from headwater.wire.receive import ReceiveBuffer
@@ -247,6 +248,10 @@ class CoreStreamReader(DataSourceStreamReader):
         ServerOpParser(decoder).parse(received.data, 0, received.filled)
         assert decoder.violation is None, decoder.violation
         yield from record_batches(iter([decoder.take()]), "", options, self._schema)
+
+    def carried(self, partition: InputPartition) -> Iterator[pa.RecordBatch] | None:
+        start, end, ops = partition.value
+        return self.read(partition) if end - start <= MOST_ROWS and len(ops) <= MOST_BYTES else None
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: messages are removed from the buffer when they are planned."""

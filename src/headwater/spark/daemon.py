@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers, without tracebacks of workers that are no longer needed (`headwater.spark.quiet_end`).
+"""Spark's daemon of Python workers, without tracebacks of workers that are no longer needed (`spark_runtime.quiet_end`).
 
 A session on one machine starts it as `python -m headwater.spark.daemon` (`spark.python.daemon.module`); executors elsewhere
 use Spark's own, because Headwater may not be installed there.
@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark import daemon
 
-from headwater.spark.quiet_end import hush
+from headwater.spark_runtime.quiet_end import hush
 
 
 def main() -> None:

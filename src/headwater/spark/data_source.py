@@ -17,8 +17,9 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from headwater.spark.quiet_end import leave_quietly
+from headwater.spark_runtime.carried_rows import carry_rows
 from headwater.spark_runtime.planner_template import offer
+from headwater.spark_runtime.quiet_end import leave_quietly
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -56,6 +57,7 @@ class LateDataSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         made: DataSourceStreamReader = self._source.stream_reader(schema)
+        carry_rows()
         offer(self.connects_with)
         return made
 

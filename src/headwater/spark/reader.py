@@ -17,16 +17,17 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headwater.spark.garbage import settle
 from headwater.spark.micro_batches import RangePartition, check_endless, default_limit, within
 from headwater.spark.offsets import Offset, from_json, to_json
 from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.progress import report, source_name
-from headwater.spark.quiet_end import end_quietly
 from headwater.spark.range_reader import read_range
 from headwater.spark.ranges import Range, span, split_all
+from headwater.spark.rows_ahead import RowsAhead
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
+from headwater.spark_runtime.garbage import settle
+from headwater.spark_runtime.quiet_end import end_quietly
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +81,11 @@ class JetStreamBatchReader(DataSourceReader):
         return read_batches(partition.range, self._options, self._schema)
 
 
+def _whole(start: int, end: Offset[str], tail: StreamTail) -> Range[str]:
+    seen = tail.seen
+    return Range(end.place, end.created, start, end.next, seen.bytes // max(1, seen.messages) if seen else 0)
+
+
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """`spark.readStream`: the streams from a position on, one micro-batch at a time. Raises ConfigError if the options set
     an end."""
@@ -89,6 +95,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._schema = schema
         self._tails = [StreamTail(options.of(stream)) for stream in options.streams]
+        self._ahead = RowsAhead()
         self._turn = 0
         self._planned: dict[str, tuple[int, int]] = {}
 
@@ -114,7 +121,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         taken = within(limit, backlogs, [tail.seen for tail in self._tails], self._options)
         ends = [replace(begin, next=begin.next + rows) for begin, rows in zip(begins, taken, strict=True)]
         self._planned = {begin.place: (begin.next, end.next) for begin, end in zip(begins, ends, strict=True)}
+        if given == begins:
+            plan = [_whole(begin.next, end, tail) for begin, end, tail in zip(begins, ends, self._tails, strict=True)]
+            self._ahead.start(start, to_json(ends), split_all(plan, self._options.min_partitions), self._read_ahead)
         return to_json(ends)
+
+    def _read_ahead(self, wanted: Range[str], patience: float) -> "Iterator[pa.RecordBatch]":
+        hasty = replace(self._options, read_timeout=min(patience, self._options.read_timeout))
+        return read_batches(wanted, hasty, self._schema)
 
     def _look(self, given: list[Offset[str]]) -> None:
         """Query new messages, or wait a little for some: on one stream at a time, so that idling stays cheap."""
@@ -133,6 +147,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return report(source_name(self._options.streams, server.servers, server.context), seen, self._planned)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        ready = self._ahead.plan(start, end)
+        if ready is not None:
+            return ready
         streams = self._options.streams
         wholes = []
         for tail, begin, stop in zip(self._tails, from_json(start, streams), from_json(end, streams), strict=True):
@@ -146,6 +163,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         assert isinstance(partition, RangePartition)
         return read_batches(partition.range, self._options, self._schema)
+
+    def carried(self, partition: InputPartition) -> "Iterator[pa.RecordBatch] | None":
+        return self._ahead.rows(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: progress is in the checkpoint, not on the server."""

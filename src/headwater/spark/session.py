@@ -73,7 +73,7 @@ def session(
     `config` overrides our settings: loopback addresses, no web UI, UTC, Unix sockets to Python workers (saves 40 ms per
     micro-batch), timestamps in Parquet as microseconds, one shuffle partition per core up to 8 (Spark's default of 200 is
     for clusters). `brief` is for jobs of seconds rather than minutes: less compiling, in the JVM and in Spark. Any thread
-    may write (`headwater.spark.threads`); progress has our names (`headwater.spark.progress_names`).
+    may write (`headwater.spark_runtime.threads`); progress has our names (`headwater.spark.progress_names`).
     This changes the environment of the process: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a
     local master `SPARK_HOME` if it is not set.
 
@@ -87,7 +87,7 @@ def session(
     from pyspark.sql import SparkSession
 
     from headwater.spark.progress_names import name_in_progress
-    from headwater.spark.threads import write_from_any_thread
+    from headwater.spark_runtime.threads import write_from_any_thread
 
     name_in_progress()
     write_from_any_thread()

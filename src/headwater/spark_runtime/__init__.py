@@ -1,1 +1,1 @@
-"""What Spark is started with on this machine: a Java, a SPARK_HOME, an interpreter for its workers; where they are kept."""
+"""Spark itself: what it is started with on this machine, where that is kept, what its Python processes are made to do."""

@@ -119,7 +119,11 @@ def test_micro_batches_follow_limits_and_new_messages(iggy: IggyServer) -> None:
     iggy.fill("s", "grows", [[], numbered(3)])
     end = reader.latestOffset(start, ReadAllAvailable())
     assert nexts(end, "grows") == [20, 13]
-    assert rows(reader, reader.partitions(start, end)) == [("grows", 1, offset) for offset in (10, 11, 12)]
+    partitions = reader.partitions(start, end)
+    assert rows(reader, partitions) == [("grows", 1, offset) for offset in (10, 11, 12)]
+    with_plan = reader.carried(*partitions)
+    assert with_plan is not None
+    assert [offset for batch in with_plan for offset in batch.column("offset").to_pylist()] == [10, 11, 12]
     shown = reader.reportLatestOffset() or {}
     assert nexts(shown, "grows") == nexts(end, "grows")
     assert shown["source"].startswith("iggy[s/grows@127.0.0.1:")
@@ -216,7 +220,7 @@ def test_what_is_gone_is_a_loss_or_left_out_when_told(iggy: IggyServer, what: st
 
 def test_a_batch_of_a_topic_made_anew_is_empty_and_its_messages_are_read_once(iggy: IggyServer) -> None:
     iggy.fill("s", "remade", [numbered(9)])
-    reader = stream_reader(iggy, "remade", startingOffsets="earliest", failOnDataLoss="false")
+    reader = stream_reader(iggy, "remade", startingOffsets="earliest", failOnDataLoss="false", minPartitions="2")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(4))
     planned = reader.partitions(start, end)

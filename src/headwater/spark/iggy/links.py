@@ -1,5 +1,5 @@
 """Connections of this process to Iggy servers, kept between tasks, and retries while a server is unavailable; the
-counterpart of `headwater.spark.connections` (`headwater.spark.idle` describes how connections are kept).
+counterpart of `headwater.spark.connections` (`headwater.spark_runtime.idle` describes how connections are kept).
 """
 
 import atexit
@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from headwater.errors import RequestTimeout, TransportError
 from headwater.iggy_client.blocking import BlockingIggy
-from headwater.spark.idle import IdleConnections
 from headwater.spark.iggy.options import IggyServer
 from headwater.spark.persistence import Persistence
+from headwater.spark_runtime.idle import IdleConnections
 
 T = TypeVar("T")
 

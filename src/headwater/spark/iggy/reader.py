@@ -16,7 +16,6 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from headwater.spark.arrow import arrow_schema, text_array
-from headwater.spark.garbage import settle
 from headwater.spark.iggy.offsets import (
     IggyRange,
     PartitionOffset,
@@ -33,10 +32,12 @@ from headwater.spark.iggy.schema import iggy_array
 from headwater.spark.micro_batches import RangePartition, check_endless, default_limit, within
 from headwater.spark.offsets import Offset
 from headwater.spark.progress import measured, share
-from headwater.spark.quiet_end import end_quietly
 from headwater.spark.ranges import Range, report, resumed, span, split_all
 from headwater.spark.read_options import Edge, Position
 from headwater.spark.record_batches import without_large
+from headwater.spark.rows_ahead import RowsAhead
+from headwater.spark_runtime.garbage import settle
+from headwater.spark_runtime.quiet_end import end_quietly
 
 
 def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -150,6 +151,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._positions = _Positions(options)
+        self._ahead = RowsAhead()
         self._initial: dict[str, Any] | None = None
         self._seen: dict[Place, PartitionState] = {}
         self._target: dict[Place, int] | None = None
@@ -185,7 +187,17 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         taken = within(limit, backlogs, [self._seen.get(place) for place in begins], self._options)
         ends = [replace(begin, next=begin.next + rows) for begin, rows in zip(begins.values(), taken, strict=True)]
         self._planned = {end.place: (begins[end.place].next, end.next) for end in ends}
+        if all(begin == given.get(place, begin) for place, begin in begins.items()):
+            plan = [_range(self._seen[end.place], *self._planned[end.place]) for end in ends if end.place in self._seen]
+            self._ahead.start(start, to_json(ends), self._split(plan), self._read_ahead)
         return to_json(ends)
+
+    def _split(self, wholes: list[IggyRange]) -> list[IggyRange]:
+        return split_all(wholes, self._options.min_partitions, _whole)
+
+    def _read_ahead(self, wanted: IggyRange, patience: float) -> Iterator[pa.RecordBatch]:
+        hasty = replace(self._options, read_timeout=min(patience, self._options.read_timeout))
+        return read_batches(wanted, hasty, self._schema)
 
     def _begins(self, given: dict[Place, PartitionOffset]) -> dict[Place, PartitionOffset]:
         """Where to continue in each partition: those of the checkpoint, and those added since."""
@@ -215,6 +227,9 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return document | measured(self._options.name, [taken["behind"] for taken in shares.values()])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        ready = self._ahead.plan(start, end)
+        if ready is not None:
+            return ready
         begins, ends = (from_json(offset, self._options.topics) for offset in (start, end))
         moved = {place for place, stop in ends.items() if begins.get(place) != stop and stop.next > 0}
         if not moved:
@@ -228,11 +243,14 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             accepted = self._positions.accepted(begin, state)
             if state is not None and (left := span(begin, stop, accepted, state)):
                 wholes.append(_range(state, *left))
-        return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions, _whole)]
+        return [RangePartition(piece) for piece in self._split(wholes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
         return read_batches(partition.range, self._options, self._schema)
+
+    def carried(self, partition: InputPartition) -> Iterator[pa.RecordBatch] | None:
+        return self._ahead.rows(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: progress is in the checkpoint, not on the server."""

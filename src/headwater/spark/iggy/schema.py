@@ -8,6 +8,7 @@
 All arrays wrap decoded buffers.
 """
 
+from array import array
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from pyspark.sql.types import (
 
 from headwater.columns.iggy_columns import IggyColumns
 from headwater.columns.typed_columns import TypedDecoder
-from headwater.spark.arrow import bitmap_without, map_array, sparse_array, text_array
+from headwater.spark.arrow import bitmap_without, map_array, repeated, sparse_array, text_array
 from headwater.spark.iggy.offsets import IggyRange
 from headwater.spark.schema import message_fields
 from headwater.wire.columns import Text
@@ -62,11 +63,12 @@ def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Fie
     rows = columns.rows
     match field.name:
         case "stream":
-            return pa.repeat(pa.scalar(stream, field.type), rows)
+            return repeated(stream.encode(), rows, field.type)
         case "topic":
-            return pa.repeat(pa.scalar(wanted.place.topic, field.type), rows)
+            return repeated(wanted.place.topic.encode(), rows, field.type)
         case "partition":
-            return pa.repeat(pa.scalar(wanted.place.partition, field.type), rows)
+            numbers = array("i", (wanted.place.partition,)) * rows
+            return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(numbers)])
         case "offset":
             return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(columns.sequences)])
         case "timestamp":

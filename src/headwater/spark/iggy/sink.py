@@ -32,11 +32,11 @@ from headwater.model.header_mapping import MARKER, nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_header import HeaderKey, HeaderKind, HeaderValue
 from headwater.model.typed_headers import TypedHeaders
-from headwater.spark.garbage import settle
 from headwater.spark.iggy.links import persistently
 from headwater.spark.iggy.options import IggySinkOptions, parse_sink_options
 from headwater.spark.sink import SPARKS_OWN
 from headwater.spark.sink_rows import event_of
+from headwater.spark_runtime.garbage import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa

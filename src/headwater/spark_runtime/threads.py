@@ -25,7 +25,7 @@ def write_from_any_thread() -> None:
     effect."""
     for kind, name in WRITES:
         method = getattr(kind, name)
-        if not hasattr(method, MARK):  # `__wrapped__` says nothing: progress_names.py wraps some of them, too
+        if not hasattr(method, MARK):  # `__wrapped__` says nothing: `headwater.spark.progress_names` wraps some, too
             setattr(kind, name, _in_its_session(method))
 
 

@@ -1,4 +1,4 @@
-"""headwater.spark.garbage: a worker's long-lived objects are left out of its garbage collections, once."""
+"""headwater.spark_runtime.garbage: a worker's long-lived objects are left out of its garbage collections, once."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from headwater.spark import garbage
+from headwater.spark_runtime import garbage
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headwater.spark.quiet_end import DAEMON, RUNNER, end_quietly, leave_quietly, show_unless_the_jvm_is_gone
+from headwater.spark_runtime.quiet_end import DAEMON, RUNNER, end_quietly, leave_quietly, show_unless_the_jvm_is_gone
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from headwater.spark.idle import KEPT, IdleConnections
+from headwater.spark_runtime.idle import KEPT, IdleConnections
 
 
 class Connection:
