@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable, memory_size, stored_size
+from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.subject_table import SubjectFilter, SubjectRow, SubjectTable, memory_size, stored_size
 from headwater.model.subject import matches
 from headwater.streams.log_format import StoredRecord
 
@@ -47,4 +48,81 @@ def test_records_that_leave_take_their_weight_along(kept: list[tuple[bytes, byte
     gone = table.remove_records(records[1:], in_memory=in_memory)
     assert gone == [(sequence, message[0]) for sequence, message in enumerate(kept, 1)][1:]
     assert (table.messages, table.size_bytes) == (len(kept[:1]), sum(size_of(*message) for message in kept[:1]))
-    assert table.names() == [message[0] for message in kept[:1]]
+    assert [*table.names(9)] == [[message[0]] for message in kept[:1]]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, 9)), max_size=40),
+    st.integers(1, 4),
+    st.lists(st.integers(1, 40)),
+    st.booleans(),
+)
+def test_histories_are_those_of_the_list(
+    stored: list[tuple[bytes, int]], most: int, removed: list[int], together: bool
+) -> None:
+    """With a limit per subject, by `replace_all` and by `add`; then some messages are removed, and it is restored."""
+    table, held = SubjectTable(with_history=True), list[tuple[int, bytes, int]]()
+    for sequence, (subject, size) in enumerate(stored, 1):
+        held.append((sequence, subject, size))
+        of_subject = [one for one in held if one[1] == subject]
+        surplus = of_subject[: max(0, len(of_subject) - most)]
+        held = [one for one in held if one not in surplus]
+        if together:
+            item = Item(b"", b"", subject, sequence, size, b"")
+            gone = [one[0] for one in surplus], [one[1] for one in surplus]
+            assert table.replace_all([item], most) == (sequence, 1, *gone)
+        else:
+            table.add(subject, sequence, size)
+            for older, _, weight in surplus:
+                table.remove(subject, older, weight)
+    for sequence in removed:
+        for one in [one for one in held if one[0] == sequence]:
+            table.remove(one[1], one[0], one[2])
+            held.remove(one)
+    again = SubjectTable(with_history=True)
+    again.restore(table.rows(), table.messages, table.size_bytes)
+    for each in (table, again):
+        assert (each.messages, each.size_bytes) == (len(held), sum(size for _, _, size in held))
+        for subject in (b"a", b"b", b"c"):
+            history = [(sequence, size) for sequence, name, size in held if name == subject]
+            assert each.history(subject) == history
+            assert each.last(subject) == (history[-1][0] if history else 0)
+            assert each.total(subject) == len(history)
+            assert each.sequences_from(SubjectFilter([subject]), 3) == [n for n, _ in history if n >= 3]
+
+
+@given(st.lists(subjects, max_size=100), st.integers(1, 100))
+def test_batches_of_any_size_count_as_single_messages_do(stored: list[bytes], portion: int) -> None:
+    one_by_one, table = SubjectTable(), SubjectTable()
+    items = [Item(b"", b"", subject, sequence, 5, b"") for sequence, subject in enumerate(stored, 1)]
+    for item in items:
+        one_by_one.add(item.subject, item.sequence, item.size)
+    for start in range(0, len(items), portion):
+        some = items[start : start + portion]
+        assert table.add_all(some) == (start + 1, len(some))
+    assert sorted(table.rows(), key=_subject) == sorted(one_by_one.rows(), key=_subject)
+    assert (table.messages, table.size_bytes) == (one_by_one.messages, one_by_one.size_bytes)
+
+
+def _subject(row: SubjectRow) -> bytes:
+    return row.subject
+
+
+def test_a_scan_of_names_goes_on_while_subjects_come_and_go() -> None:
+    table = SubjectTable()
+    for number in range(1000):
+        table.add(b"subject.%d" % number, number + 1, 1)
+    seen: list[bytes] = []
+    for names in table.names(10):
+        seen += names
+        for name in names[1:]:
+            table.remove(name, table.last(name), 1)
+        table.add(b"other.%d" % len(seen), 2000 + len(seen), 1)
+        if len(seen) > 5000:
+            break
+    assert {b"subject.%d" % number for number in range(1000)} <= set(seen)
+    scan = table.names(10)
+    next(scan)
+    table.clear()
+    table.add(b"new", 5000, 1)
+    assert not [*scan]

@@ -161,11 +161,11 @@ class Contents:
 
     def added(self, subject: bytes, sequence: int, size: int, block: bytes = b"", timestamp_ns: int = 0) -> None:
         """A message became durable. The limit per subject is applied at once, the others by `enforce`."""
-        entry = self.subjects.add(subject, sequence, size)
-        history = entry.history
-        if history is not None:
-            while entry.count > self.config.max_msgs_per_subject and self._remove(subject, *history[0]):
-                pass  # it stops at a damaged record, which the log no longer has and `forget` takes from the table
+        self.subjects.add(subject, sequence, size)
+        if self.subjects.with_history and (over := self.subjects.total(subject) - self.config.max_msgs_per_subject) > 0:
+            for oldest in self.subjects.history(subject)[:over]:
+                if not self._remove(subject, *oldest):
+                    break  # at a damaged record, which the log no longer has and `forget` takes from the table
         if block and self.config.allow_msg_ttl:
             self.expiry.note(sequence, block, timestamp_ns)
 
@@ -230,8 +230,7 @@ class Contents:
             if self.log.start_offset < offset_of(sequence):
                 self.purge(below=sequence)
         elif self.subjects.with_history and is_literal(subject):
-            entry = self.subjects.entry(subject)
-            for older, size in list(entry.history or ()) if entry is not None else ():
+            for older, size in self.subjects.history(subject):
                 if older < sequence:
                     self._remove(subject, older, size)
         elif (replaced := self.replaced.get(sequence)) is not None:

@@ -1,5 +1,6 @@
 cimport cython
 from headwater.jetstream_state.items cimport Item
+from headwater.jetstream_state.subject_rows cimport SubjectRows
 
 cdef bint _is_whole(bytes subject) except -1
 
@@ -11,13 +12,6 @@ cdef class SubjectFilter:
     cdef dict _known
     cpdef bint matches(self, bytes subject) except? -1
 
-@cython.final
-@cython.freelist(64)
-cdef class SubjectEntry:
-    cdef public long long count
-    cdef public long long last
-    cdef public object history
-
 cpdef long long stored_size(bytes subject, bytes header_block, bytes payload) except? -1
 cpdef long long memory_size(bytes subject, bytes header_block, bytes payload) except? -1
 
@@ -27,8 +21,12 @@ cdef class SubjectTable:
     cdef readonly long long size_bytes
     cdef bint _with_history
     cdef object _find_before
-    cdef dict _subjects
+    cdef SubjectRows _rows
+    cdef dict _histories
 
+    cdef Py_ssize_t _place_of(self, bytes subject) except? -1
+    cdef int _read_ahead(self, list[Item] items, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef Py_ssize_t total(self, bytes subject) except? -1
     cpdef remove(self, bytes subject, long long sequence, long long size)
     cpdef tuple add_all(self, list[Item] items)
     cpdef tuple replace_all(self, list[Item] items, long long most)

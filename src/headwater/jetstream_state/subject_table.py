@@ -1,13 +1,13 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The table of a stream's subjects: number of messages and last sequence of each. In memory, about 200 bytes per subject.
+"""The table of a stream's subjects: number of messages and last sequence of each. In memory, some 50 bytes per subject.
 
 It serves requests by subject (`num_subjects`, `last_by_subj`, Nats-Expected-Last-Subject-Sequence, the pending count of
 a filtered consumer) without reading the log. It is derived data: filled from the log when a stream is opened (or from
 the document of a clean stop), and updated with every durable batch. Only durable messages are in it.
 
 With a limit per subject the table also has the sequences of all its messages (`history`), so that the oldest is known
-when another arrives. Without it, the last message of a subject may become unknown when it is deleted: the next request
-searches for it once.
+when another arrives; of a subject with one message, as most of a bucket, they are in its row. Without a history, the last
+message of a subject may become unknown when it is deleted: the next request searches for it once.
 
 `SubjectFilter` is the filter of a consumer, with a cache, because the subjects of a stream repeat.
 """
@@ -20,9 +20,11 @@ import msgspec
 
 if cython.compiled:
     from cython.cimports.headwater.jetstream_state.items import Item
+    from cython.cimports.headwater.jetstream_state.subject_rows import SubjectRows
     from cython.cimports.headwater.streams.log_format import StoredRecord
 else:
     from headwater.jetstream_state.items import Item
+    from headwater.jetstream_state.subject_rows import SubjectRows
     from headwater.streams.log_format import StoredRecord
 
 from headwater.model.subject import is_literal, matches
@@ -35,6 +37,7 @@ CACHED_SUBJECTS = 8192
 MOST_LISTED = (
     64  # subjects of a filter, and messages of one of them, whose sequences are listed; a bucket's longest history
 )
+AHEAD: int = 32  # items whose rows are read ahead, some 3 KiB of the processor's caches
 _DOT: cython.int = ord(".")
 
 
@@ -89,20 +92,6 @@ def _is_whole(subject: bytes) -> cython.bint:
     return size > 0 and subject[0] != _DOT and subject[size - 1] != _DOT and b".." not in subject
 
 
-class SubjectEntry:
-    """One subject. `last` is the sequence of its last message; negative: unknown, but below that number. `sizes_of` are
-    its messages, oldest first, as (sequence, size), when a history is kept."""
-
-    count: int
-    last: int
-    history: deque[tuple[int, int]] | None
-
-    def __init__(self, history: deque[tuple[int, int]] | None) -> None:
-        self.count = 0
-        self.last = 0
-        self.history = history
-
-
 class SubjectRow(msgspec.Struct, array_like=True):
     """The stored form of a subject."""
 
@@ -113,7 +102,8 @@ class SubjectRow(msgspec.Struct, array_like=True):
 
 
 class SubjectTable:
-    """`messages` and `size_bytes` of the stream, and per subject the count and the last sequence.
+    """`messages` and `size_bytes` of the stream, and per subject the count and the last sequence. That is negative where the
+    last message is unknown, but below that number.
 
     `with_history`: keep the sequences of each subject. `find_before(subject, sequence)`: the last message of a subject
     below a sequence, 0 for none.
@@ -126,46 +116,63 @@ class SubjectTable:
         self.size_bytes = 0
         self._with_history = with_history
         self._find_before = find_before
-        self._subjects: dict[bytes, SubjectEntry] = {}
+        self._rows = SubjectRows(with_weight=with_history)
+        self._histories: dict[bytes, deque[tuple[int, int]]] = {}  # of subjects with several messages: oldest first
 
     def __len__(self) -> int:
-        return len(self._subjects)
+        return self._rows.size
 
     @property
     def with_history(self) -> bool:
         return self._with_history
 
-    def add(self, subject: bytes, sequence: int, size: int) -> SubjectEntry:
+    def _place_of(self, subject: bytes) -> cython.Py_ssize_t:
+        """Of a row that may be new."""
+        place: cython.Py_ssize_t = self._rows.find(subject)
+        return place if place else self._rows.add(subject)
+
+    def add(self, subject: bytes, sequence: int, size: int) -> None:
         """A message became durable; sequences arrive in ascending order."""
         self.messages += 1
         self.size_bytes += size
-        entry = self._subjects.get(subject)
-        if entry is None:
-            entry = self._subjects[subject] = SubjectEntry(deque() if self._with_history else None)
-        entry.count += 1
-        entry.last = sequence
-        if entry.history is not None:
-            entry.history.append((sequence, size))
-        return entry
+        place = self._place_of(subject)
+        count = self._rows.count(place)
+        if self._with_history:
+            if count:
+                self._history_of(subject, place).append((sequence, size))
+            self._rows.set_weight(place, size)
+        self._rows.set(place, count + 1, sequence)
+
+    def _history_of(self, subject: bytes, place: cython.Py_ssize_t) -> deque[tuple[int, int]]:
+        """The history of a subject with messages, to be extended."""
+        history = self._histories.get(subject)
+        if history is None:
+            history = deque([(self._rows.last(place), self._rows.weight(place))])
+            self._histories[subject] = history
+        return history
 
     def add_all(self, items: list[Item]) -> tuple[int, int]:
         """As `add` for each that has a subject, when no history is kept; returns the first sequence and how many."""
-        subjects = self._subjects
+        rows: SubjectRows = self._rows
         first: cython.longlong = 0
         count: cython.longlong = 0
         size: cython.longlong = 0
         item: Item
         before: bytes = b""
-        entry: SubjectEntry | None = None
-        for item in items:
+        place: cython.Py_ssize_t = 0
+        at: cython.Py_ssize_t
+        number: cython.Py_ssize_t = len(items)
+        for at in range(number):
+            if at % AHEAD == 0:
+                self._read_ahead(items, at, min(at + AHEAD, number))
+            item = items[at]
             if item.subject:
-                if entry is None or item.subject != before:
+                if place == 0 or item.subject != before:
                     before = item.subject
-                    entry = subjects.get(before)
-                    if entry is None:
-                        entry = subjects[before] = SubjectEntry(None)
-                entry.count += 1
-                entry.last = item.sequence
+                    place = rows.find(before)
+                    if place == 0:
+                        place = rows.add(before)
+                rows.set(place, rows.count(place) + 1, item.sequence)
                 size += item.size
                 count += 1
                 if first == 0:
@@ -174,34 +181,60 @@ class SubjectTable:
         self.size_bytes += size
         return first, count
 
+    def _read_ahead(self, items: list[Item], start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
+        """Have the rows of these read from memory, all at a time: each takes as long as fifty messages' subjects take that
+        are in the processor's caches."""
+        if cython.compiled and end - start > 2:
+            item: Item
+            at: cython.Py_ssize_t
+            for at in range(start, end):
+                item = items[at]
+                self._rows.slot_ahead(item.subject)
+            for at in range(start, end):
+                item = items[at]
+                self._rows.row_ahead(item.subject)
+        return 0
+
     def replace_all(self, items: list[Item], most: cython.longlong) -> tuple[int, int, list[int], list[bytes]]:
         """As `add_all` when a history is kept: of each subject the oldest messages beyond `most` are removed. Also returns
         their sequences and subjects."""
-        subjects = self._subjects
+        rows: SubjectRows = self._rows
         first: cython.longlong = 0
         count: cython.longlong = 0
         size: cython.longlong = 0
+        held: cython.longlong
         gone: list[int] = []
         gone_subjects: list[bytes] = []
         item: Item
-        entry: SubjectEntry | None
-        for item in items:
+        place: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        number: cython.Py_ssize_t = len(items)
+        for at in range(number):
+            if at % AHEAD == 0:
+                self._read_ahead(items, at, min(at + AHEAD, number))
+            item = items[at]
             if not item.subject:
                 continue
-            entry = subjects.get(item.subject)
-            if entry is None:
-                entry = subjects[item.subject] = SubjectEntry(deque())
-            history = entry.history
-            assert history is not None
-            history.append((item.sequence, item.size))
-            entry.count += 1
-            entry.last = item.sequence
-            while entry.count > most:
-                oldest, oldest_size = history.popleft()
-                entry.count -= 1
-                size -= oldest_size
-                gone.append(oldest)
+            place = self._place_of(item.subject)
+            held = rows.count(place)
+            if held == 1 and most == 1:
+                gone.append(rows.last(place))
                 gone_subjects.append(item.subject)
+                size -= rows.weight(place)
+                held = 0
+            elif held > 0:
+                history = self._history_of(item.subject, place)
+                history.append((item.sequence, item.size))
+                while held >= most:
+                    oldest, oldest_size = history.popleft()
+                    held -= 1
+                    size -= oldest_size
+                    gone.append(oldest)
+                    gone_subjects.append(item.subject)
+                if held == 0:
+                    del self._histories[item.subject]
+            rows.set(place, held + 1, item.sequence)
+            rows.set_weight(place, item.size)
             size += item.size
             count += 1
             if first == 0:
@@ -226,136 +259,203 @@ class SubjectTable:
 
     def remove(self, subject: bytes, sequence: cython.longlong, size: cython.longlong) -> None:
         """A message was removed."""
-        entry: SubjectEntry | None = self._subjects.get(subject)
-        if entry is None:
+        rows: SubjectRows = self._rows
+        place: cython.Py_ssize_t = rows.find(subject)
+        if place == 0:
             return
         self.messages -= 1
         self.size_bytes -= size
-        entry.count -= 1
-        if entry.count <= 0:
-            del self._subjects[subject]
+        count: cython.longlong = rows.count(place) - 1
+        last: cython.longlong = rows.last(place)
+        if count <= 0:
+            rows.drop(place, subject)
             return
-        if entry.history is not None:
-            if entry.history[0][0] == sequence:
-                entry.history.popleft()
-            else:
-                entry.history = deque([item for item in entry.history if item[0] != sequence])
-        if entry.last == sequence:
-            entry.last = entry.history[len(entry.history) - 1][0] if entry.history else -sequence
+        if self._with_history:
+            last = self._remove_from_history(subject, place, sequence)
+        elif last == sequence:
+            last = -sequence
+        rows.set(place, count, last)
+
+    def _remove_from_history(
+        self, subject: bytes, place: cython.Py_ssize_t, sequence: cython.longlong
+    ) -> cython.Py_ssize_t:
+        """Of a subject with several messages; returns the last one that is left."""
+        history = self._histories[subject]
+        if history[0][0] == sequence:
+            history.popleft()
+        else:
+            self._histories[subject] = history = deque([item for item in history if item[0] != sequence])
+        last, weight = history[len(history) - 1]
+        if len(history) == 1:
+            del self._histories[subject]
+        self._rows.set_weight(place, weight)
+        return last
 
     def forget_lasts(self, start: int, end: int) -> None:
         """The messages from sequence `start` up to `end` cannot be read: mark the last message of their subjects as
         unknown."""
-        for entry in self._subjects.values():
-            if start <= entry.last < end:
-                entry.last = -entry.last
+        for place in self._places():
+            last = self._rows.last(place)
+            if start <= last < end:
+                self._rows.set(place, self._rows.count(place), -last)
 
     def correct(self, excess: dict[bytes, int], excess_bytes: int) -> None:
         """Subtract the excess of each subject, when no history is kept; the total stays."""
         self.size_bytes -= excess_bytes
         for subject, count in excess.items():
-            entry = self._subjects.get(subject)
-            if entry is not None and count:
-                entry.count -= count
-                if entry.count <= 0:
-                    del self._subjects[subject]
+            place = self._rows.find(subject)
+            if place and count:
+                left = self._rows.count(place) - count
+                if left <= 0:
+                    self._rows.drop(place, subject)
+                else:
+                    self._rows.set(place, left, self._rows.last(place))
 
     def clear(self) -> None:
         """Forget everything: all messages were removed."""
         self.messages = self.size_bytes = 0
-        self._subjects.clear()
+        self._rows.clear()
+        self._histories.clear()
 
-    def names(self) -> list[bytes]:
-        """A new list of all subjects."""
-        return list(self._subjects)
+    def names(self, most: int) -> Iterator[list[bytes]]:
+        """All subjects, `most` at a time. Those that are added or removed meanwhile may be left out."""
+        names: list[bytes] = []
+        for place in self._places():
+            names.append(self._rows.name(place))
+            if len(names) >= most:
+                yield names
+                names = []
+        if names:
+            yield names
 
-    def entry(self, subject: bytes) -> SubjectEntry | None:
-        """The entry of one subject; None when it has no messages."""
-        return self._subjects.get(subject)
+    def _places(self) -> Iterator[int]:
+        """Of all rows, which stay where they are meanwhile."""
+        rows: SubjectRows = self._rows
+        generation: cython.Py_ssize_t = rows.generation
+        place: cython.Py_ssize_t = 0
+        rows.begin_scan()
+        try:
+            while rows.generation == generation and (place := rows.following(place)) != 0:
+                yield place
+        finally:
+            rows.end_scan()
+
+    def entry(self, subject: bytes) -> tuple[int, int]:
+        """Count and last sequence of one subject; (0, 0) when it has no messages."""
+        place = self._rows.find(subject)
+        if not place:
+            return 0, 0
+        return self._rows.count(place), self._rows.last(place)
+
+    def history(self, subject: bytes) -> list[tuple[int, int]]:
+        """(sequence, size) of its messages, oldest first, when a history is kept."""
+        place = self._rows.find(subject)
+        if not place or not self._with_history:
+            return []
+        history = self._histories.get(subject)
+        return list(history) if history is not None else [(self._rows.last(place), self._rows.weight(place))]
 
     def lasts_of(self, names: list[bytes]) -> list[int]:
         """Sequences of the last messages of these subjects; subjects without messages are left out."""
-        found = [(name, self._subjects.get(name)) for name in names]
-        return [self._last_of(name, entry) for name, entry in found if entry is not None]
+        return [self._last_of(name, place) for name in names if (place := self._rows.find(name))]
 
-    def total(self, subject: bytes) -> int:
+    def total(self, subject: bytes) -> cython.Py_ssize_t:
         """The number of messages of one subject."""
-        entry = self._subjects.get(subject)
-        return entry.count if entry is not None else 0
+        place: cython.Py_ssize_t = self._rows.find(subject)
+        return self._rows.count(place) if place else 0
 
     def last(self, pattern: bytes) -> cython.Py_ssize_t:
         """Sequence of the last message whose subject matches; 0 when there is none."""
         if (b"*" not in pattern and b">" not in pattern) or is_literal(pattern):
-            entry: SubjectEntry | None = self._subjects.get(pattern)
-            if entry is None:
+            place: cython.Py_ssize_t = self._rows.find(pattern)
+            if place == 0:
                 return 0
-            return entry.last if entry.last >= 0 else self._last_of(pattern, entry)
+            last: cython.longlong = self._rows.last(place)
+            return last if last >= 0 else self._last_of(pattern, place)
         return self._last_matching(pattern)
 
     def _last_matching(self, pattern: bytes) -> int:
-        return max((self._last_of(subject, entry) for subject, entry in self._matching(pattern)), default=0)
+        return max((self._last_of(subject, place) for subject, place in self._matching(pattern)), default=0)
 
     def lasts(self, wanted: SubjectFilter) -> list[int]:
         """Sequences of the last message of each matching subject, ascending."""
-        return sorted(self._last_of(subject, entry) for subject, entry in self._wanted(wanted))
+        return sorted(self._last_of(subject, place) for subject, place in self._wanted(wanted))
 
     def count(self, wanted: SubjectFilter) -> int:
         """The number of messages whose subject matches."""
+        rows: SubjectRows = self._rows
         total: cython.longlong = 0
-        entry: SubjectEntry
+        place: cython.Py_ssize_t = 0
         if wanted.literals:
-            return sum([entry.count for _, entry in self._wanted(wanted)])
-        for subject, entry in self._subjects.items():
-            if wanted.matches(subject):
-                total += entry.count
+            return sum([self.total(pattern) for pattern in wanted.patterns])
+        while (place := rows.following(place)) != 0:
+            if wanted.matches(rows.name(place)):
+                total += rows.count(place)
         return total
 
     def sequences_from(self, wanted: SubjectFilter, sequence: cython.longlong) -> list[int] | None:
         """The sequences from `sequence` on of literal subjects, ascending. None where they are in the log only (no history
         is kept, and the last message of a subject is not its only one), and where there are too many to list."""
         found: list[int] = []
-        entry: SubjectEntry
         if len(wanted.patterns) > MOST_LISTED:
             return None
-        for _, entry in self._wanted(wanted):
-            if abs(entry.last) < sequence:
+        for subject, place in self._wanted(wanted):
+            count, last = self._rows.count(place), self._rows.last(place)
+            if abs(last) < sequence:
                 continue
-            if entry.history is not None and entry.count <= MOST_LISTED:
-                found += [each for each, _ in entry.history if each >= sequence]
-            elif entry.count == 1 and entry.last > 0:
-                found.append(entry.last)
+            if count == 1 and last > 0:
+                found.append(last)
+            elif self._with_history and count <= MOST_LISTED:
+                found += [each for each, _ in self.history(subject) if each >= sequence]
             else:
                 return None
         return sorted(found)
 
     def counts(self, pattern: bytes) -> list[tuple[bytes, int]]:
         """(subject, messages) of the matching subjects, in the order of the subjects."""
-        return sorted((subject, entry.count) for subject, entry in self._matching(pattern))
+        return sorted((subject, self._rows.count(place)) for subject, place in self._matching(pattern))
 
     def rows(self) -> list[SubjectRow]:
         """All entries, for `restore`."""
-        return [SubjectRow(s, e.count, e.last, list(e.history or ())) for s, e in self._subjects.items()]
+        found: list[SubjectRow] = []
+        rows: SubjectRows = self._rows
+        place: cython.Py_ssize_t = 0
+        while (place := rows.following(place)) != 0:
+            subject = rows.name(place)
+            history = self.history(subject) if self._with_history else []
+            found.append(SubjectRow(subject, rows.count(place), rows.last(place), history))
+        return found
 
     def restore(self, rows: Iterable[SubjectRow], messages: int, size: int) -> None:
         """Restore the result of `rows`, and the totals."""
         self.messages, self.size_bytes = messages, size
         for row in rows:
-            entry = self._subjects[row.subject] = SubjectEntry(deque(row.history) if self._with_history else None)
-            entry.count, entry.last = row.count, row.last
+            place = self._place_of(row.subject)
+            self._rows.set(place, row.count, row.last)
+            if self._with_history:
+                if len(row.history) > 1:
+                    self._histories[row.subject] = deque(row.history)
+                self._rows.set_weight(place, row.history[len(row.history) - 1][1])
 
-    def _last_of(self, subject: bytes, entry: SubjectEntry) -> int:
-        if entry.last < 0:
-            entry.last = self._find_before(subject, -entry.last)
-        return entry.last
+    def _last_of(self, subject: bytes, place: cython.Py_ssize_t) -> int:
+        last = self._rows.last(place)
+        if last < 0:
+            last = self._find_before(subject, -last)
+            place = self._rows.find(subject)  # what was read may have been damaged, and its subjects changed
+            if place:
+                self._rows.set(place, self._rows.count(place), last)
+        return last
 
-    def _matching(self, pattern: bytes) -> Iterator[tuple[bytes, SubjectEntry]]:
+    def _matching(self, pattern: bytes) -> Iterator[tuple[bytes, int]]:
         if is_literal(pattern):
-            entry = self._subjects.get(pattern)
-            return iter([(pattern, entry)] if entry is not None else [])
-        return (item for item in self._subjects.items() if matches(pattern, item[0]))
+            place = self._rows.find(pattern)
+            return iter([(pattern, place)] if place else [])
+        named = ((self._rows.name(place), place) for place in self._places())
+        return (item for item in named if matches(pattern, item[0]))
 
-    def _wanted(self, wanted: SubjectFilter) -> Iterator[tuple[bytes, SubjectEntry]]:
+    def _wanted(self, wanted: SubjectFilter) -> Iterator[tuple[bytes, int]]:
         if wanted.literals:
-            found = ((pattern, self._subjects.get(pattern)) for pattern in wanted.patterns)
-            return ((pattern, entry) for pattern, entry in found if entry is not None)
-        return (item for item in self._subjects.items() if wanted.matches(item[0]))
+            found = ((pattern, self._rows.find(pattern)) for pattern in wanted.patterns)
+            return ((pattern, place) for pattern, place in found if place)
+        named = ((self._rows.name(place), place) for place in self._places())
+        return (item for item in named if wanted.matches(item[0]))

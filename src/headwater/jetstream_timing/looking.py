@@ -88,12 +88,12 @@ async def _count_in_table(contents: Contents, wanted: SubjectFilter) -> int:
     table, log = contents.subjects, contents.log
     begin, count = log.end_offset, 0
     growing: dict[bytes, int] = {}  # subjects that grew during the scan, with the end of the log when they were counted
-    names = table.names()
-    for start in range(0, len(names), SUBJECTS):
-        for name in names[start : start + SUBJECTS]:
-            if wanted.matches(name) and (entry := table.entry(name)) is not None:
-                count += entry.count
-                if abs(entry.last) > sequence_of(begin - 1):
+    for some_names in table.names(SUBJECTS):
+        for name in some_names:
+            if wanted.matches(name):
+                held, last = table.entry(name)
+                count += held
+                if abs(last) > sequence_of(begin - 1):
                     growing[name] = log.end_offset
         await asyncio.sleep(0)
     async for some in records(contents, begin, wanted=wanted):
@@ -108,10 +108,8 @@ async def last_sequences(table: SubjectTable, wanted: SubjectFilter, below: int)
     if wanted.literals or len(table) <= SUBJECTS:
         return [sequence for sequence in table.lasts(wanted) if sequence < below]
     found: list[int] = []
-    names = table.names()
-    for start in range(0, len(names), SUBJECTS):
-        some = names[start : start + SUBJECTS]
-        lasts = table.lasts_of([name for name in some if wanted.matches(name)])
+    for names in table.names(SUBJECTS):
+        lasts = table.lasts_of([name for name in names if wanted.matches(name)])
         found += [sequence for sequence in lasts if 0 < sequence < below]
         await asyncio.sleep(0)
     found.sort()
@@ -132,9 +130,8 @@ async def page_of_counts(table: SubjectTable, pattern: bytes, offset: int, limit
     """How many subjects match, and one page of them in order, each with its number of messages."""
     wanted = SubjectFilter([pattern])
     runs: list[list[bytes]] = []
-    names = table.names()
-    for start in range(0, len(names), SUBJECTS):
-        matching = [name for name in names[start : start + SUBJECTS] if wanted.matches(name)]
+    for names in table.names(SUBJECTS):
+        matching = [name for name in names if wanted.matches(name)]
         if matching:
             runs.append(sorted(matching))
         await asyncio.sleep(0)
