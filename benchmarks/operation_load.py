@@ -275,19 +275,19 @@ def _settle_each(bench: Bench, config: dict[str, object], count: int, first: byt
     return 1e6 * spent / count
 
 
-def show(done: dict[str, list[dict[str, float]]], reports: list[str], spell: Callable[..., str]) -> None:
-    """Print a line for each operation, and the reports. `done`: by server, ours first."""
-    ours, *others = done
-    print(
-        f"\n{'server CPU us for each':<42}{ours:<24}" + "".join(f"{name:<26}{'theirs / ours':<22}" for name in others)
-    )
-    for operation in done[ours][0]:
-        mine = [each[operation] for each in done[ours]]
-        line = f"  {operation:<40}{spell(mine, 1):<24}"
-        for name in others:
-            theirs = [each[operation] for each in done[name]]
-            ratios = [peer / own for own, peer in zip(mine, theirs, strict=True)]
-            line += f"{spell(theirs, 1):<26}{spell(ratios, 2) + 'x':<22}"
+def show(
+    done: dict[str, list[dict[str, float]]], equals: dict[str, str], reports: list[str], spell: Callable[..., str]
+) -> None:
+    """Print a line for each operation, and the reports. `done`: by server; `equals`: by peer, which of ours promises the
+    same."""
+    heads = [f"{ours:<24}{peer:<24}{'theirs / ours':<22}" for peer, ours in equals.items()]
+    print(f"\n{'server CPU us for each':<42}{''.join(heads)}".rstrip())
+    for operation in next(iter(done.values()))[0]:
+        line = f"  {operation:<40}"
+        for peer, ours in equals.items():
+            mine, theirs = ([each[operation] for each in done[name]] for name in (ours, peer))
+            ratios = [their / my for my, their in zip(mine, theirs, strict=True)]
+            line += f"{spell(mine, 1):<24}{spell(theirs, 1):<24}{spell(ratios, 2) + 'x':<22}"
         print(line.rstrip())
     for text in reports:
         print(f"  {text}")

@@ -232,8 +232,11 @@ def test_a_verdict_that_arrives_too_late_has_no_effect(ended_by: str) -> None:
 
 
 @pytest.mark.parametrize(("payload", "large"), [(16, False), (400, False), (600, True), (20_000, True)])
-def test_a_client_that_fills_its_reads_with_large_messages_is_read_more_at_once(payload: int, large: bool) -> None:
-    session, link = Desk().connect()
+def test_a_client_whose_large_messages_fill_its_reads_and_go_on_is_read_less_at_once(payload: int, large: bool) -> None:
+    desk = Desk()
+    session, link = desk.connect()
+    listener, _ = desk.connect()
+    desk.feed(listener, b"SUB a 1\r\n")
     op = b"PUB a %d\r\n%b\r\n" % (payload, bytes(payload))
     several = op * (START_SIZE // len(op) + 1)
     link.reads_large = not large
@@ -241,6 +244,16 @@ def test_a_client_that_fills_its_reads_with_large_messages_is_read_more_at_once(
     assert link.reads_large is large
     session.receive(bytearray(op), len(op))
     assert link.reads_large is large, "a read that was not full says nothing"
+
+
+@pytest.mark.parametrize(("payload", "large"), [(600, False), (60_000, False), (100_000, True)])
+def test_of_large_messages_that_nobody_listens_to_reads_are_as_of_small_ones(payload: int, large: bool) -> None:
+    session, link = Desk().connect()
+    op = b"PUB a %d\r\n%b\r\n" % (payload, bytes(payload))
+    several = op * (START_SIZE // len(op) + 1)
+    link.reads_large = not large
+    session.receive(bytearray(several), len(several))
+    assert link.reads_large is large
 
 
 def test_a_link_is_shown_the_size_of_a_large_publish_as_soon_as_that_is_known() -> None:

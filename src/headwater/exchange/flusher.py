@@ -62,11 +62,12 @@ class Flusher:
         return 0
 
     def end_read(self) -> cython.int:
-        """Write the output that the parsed input produced, at once."""
+        """Write the output that the parsed input produced, at once; returns 0 if there was none."""
         self._reading = False
-        if self._dirty:
-            self._flush_dirty()
-        return 0
+        if not self._dirty:
+            return 0
+        self._flush_dirty()
+        return 1
 
     def flush(self) -> None:
         """Write all pending output, and disconnect slow consumers."""

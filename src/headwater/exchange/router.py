@@ -682,7 +682,8 @@ class Router:
         return self.flusher.begin_read()
 
     def end_read(self) -> cython.int:
-        """Write the output that the parsed input produced; `flusher.congested` then has the receivers that are behind."""
+        """Write the output that the parsed input produced; `flusher.congested` then has the receivers that are behind.
+        Returns 0 if there was none."""
         return self.flusher.end_read()
 
     def flush(self) -> None:

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent: the client does not read
-LARGE_MESSAGE: int = 512  # bytes, on average of a read; more of such may be read at once
+LARGE_MESSAGE: int = 512  # bytes, on average of a read; of larger ones that go on, less is read at once
 # One for all sessions: it is filled and used up within a call that runs no Python code.
 SERIES: PublishSeries = PublishSeries()
 _RESERVED_QUEUE: bytes = b"_sys_"
@@ -147,16 +147,19 @@ class Session(ClientOpHandler):
         before: cython.Py_ssize_t = self.traffic.messages
         router: Router = self.membership.router
         router.begin_read()
+        written: cython.int = 0
         try:
             used: cython.Py_ssize_t = self.parser.parse(buffer, 0, filled)
             if self.tracer is not None:
                 self.tracer.received(slice_bytes(buffer, 0, used))
         finally:
-            router.end_read()
+            written = router.end_read()
         if router.flusher.congested:
             self.sessions.hold_back(self, router.flusher.congested)
         if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
-            large = used > LARGE_MESSAGE * (self.traffic.messages - before)
+            # Of messages above 64 KiB reads end where one does (`ReceiveBuffer.read_large`).
+            least: cython.Py_ssize_t = LARGE_MESSAGE if written != 0 else 65536
+            large = used > least * (self.traffic.messages - before)
             self.link.read_large(large, self.parser.incomplete)
         return used
 
