@@ -1,7 +1,7 @@
 """Publishing into a stream and reading it back, ours (every ack is on disk) against nats-server: `./hw bench streams`.
 
 nats-server runs twice: with default settings, where an acknowledgement means "in the page cache" (it syncs every two
-minutes), and with `sync_interval: always`, which promises what we promise. So does ours in the cases `acks` and
+minutes), and with `sync_interval: always`, which promises what we promise. So does ours in the cases `acks`, `buckets` and
 `operations`: "headwater, 2m" promises what nats-server does with default settings. Only equals are compared there; in the
 other cases the default shows the cost of the promise. The generator is one raw socket with a fixed number of publishes in
 flight; it checks that every publish was acknowledged with its own sequence, and that the stream then holds exactly that many
@@ -12,7 +12,7 @@ consumer without acks replays all of it, checked message by message for order; m
 second stream, one message at a time, and its median delay is compared with that without a replay.
 
 The case `ways`: CPU time of the ways into and out of a stream: publishes with headers and message ids, filtered consumers,
-acknowledged messages.
+acknowledged messages. The case `buckets`: rate and CPU time of key-value and object buckets (`bucket_load.py`).
 
 The case `packed`: `--events` JSON events into a stream with `compression: s2` and into one without: CPU, and bytes on disk.
 
@@ -38,10 +38,10 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import bucket_load
 import compressed_load
 import operation_load
 import stream_life
-from bucket_load import bucket_ways
 from contestants import (
     Contestant,
     describe_machine,
@@ -234,8 +234,11 @@ def main() -> int:
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
     parser.add_argument("--stored-subjects", type=int, default=100_000)
-    parser.add_argument("--cases", default="acks,replay,ways,operations,life,packed,memory", help="some of these")
+    parser.add_argument(
+        "--cases", default="acks,replay,ways,buckets,operations,life,packed,memory", help="some of these"
+    )
     parser.add_argument("--ways-messages", type=int, default=200_000, help="messages of each way")
+    parser.add_argument("--bucket-operations", type=int, default=60_000, help="of each way of the case buckets")
     parser.add_argument("--operations", type=int, default=10_000, help="publishes of each operation")
     parser.add_argument("--streams", type=int, default=300, help="of the case life")
     parser.add_argument("--events", type=int, default=200_000, help="of the case packed")
@@ -250,6 +253,7 @@ def main() -> int:
     replays: dict[str, list[Replay]] = {}
     memory: dict[str, float] = {}
     spent: dict[str, list[dict[str, float]]] = {}
+    buckets: dict[str, list[dict[str, bucket_load.Way]]] = {}
     packed: dict[tuple[str, str], list[compressed_load.Packed]] = {}
     operations: dict[str, list[dict[str, float]]] = {}
     reports: list[str] = []  # what went wrong with them
@@ -277,7 +281,13 @@ def main() -> int:
             spent = {server.name: [] for server in ours_and_default}
             for _ in range(repetitions):
                 for server in ours_and_default:
-                    spent[server.name].append(ways(server, each) | bucket_ways(server, each))
+                    spent[server.name].append(ways(server, each))
+        if "buckets" in arguments.cases:
+            each = 2000 if arguments.smoke else arguments.bucket_operations
+            buckets = {server.name: [] for server in servers}
+            for _ in range(repetitions):
+                for server in servers:
+                    buckets[server.name].append(bucket_load.bucket_ways(server, each))
         if "operations" in arguments.cases:
             each = 50 if arguments.smoke else arguments.operations
             operations = {server.name: [] for server in servers}
@@ -304,6 +314,7 @@ def main() -> int:
                     "rows": rows,
                     "replay": replays,
                     "ways": spent,
+                    "buckets": buckets,
                     "operations": operations,
                     "operations_reports": reports,
                     "life": lives,
@@ -318,6 +329,8 @@ def main() -> int:
     show(rows, replays, messages)
     if spent:
         show_ways(*spent.values())
+    if buckets:
+        bucket_load.show(buckets, EQUALS, spell)
     if operations:
         operation_load.show(operations, EQUALS, reports, spell)
     if lives:

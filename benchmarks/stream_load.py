@@ -61,7 +61,11 @@ def store(link: socket.socket, publishes: Iterable[bytes], window: int = WINDOW)
         if not pieces and not unacknowledged:
             return
         unacknowledged += len(pieces)
-        link.sendall(b"".join(pieces))
+        if pieces and len(pieces[0]) > 1 << 16:
+            for piece in pieces:  # a copy of each was a sixth of the time of an object's chunk
+                link.sendall(piece)
+        else:
+            link.sendall(b"".join(pieces))
         received = rest + link.recv(1 << 18)
         end = received.rfind(b"}\r\n") + 3
         whole, rest = (received[:end], received[end:]) if end > 2 else (b"", received)
