@@ -170,6 +170,28 @@ def test_a_range_is_sent_and_read_after_its_file_was_closed_replaced_and_removed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_a_large_range_is_sent_as_far_as_the_socket_takes_it_and_never_all_in_one_call(tmp_path: Path) -> None:
+    content = os.urandom(3 * module.SENT_AT_ONCE)
+    file = OsFiles().create(str(tmp_path / "file"))
+    file.pwrite([content], 0)
+    found = file.range(1, len(content) - 1)
+    assert found is not None
+    with (tmp_path / "target").open("wb") as target:  # takes whatever it is given
+        assert found.send(target.fileno(), 0) == module.SENT_AT_ONCE
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        ours.setblocking(False)
+        got = bytearray()
+        while len(got) < len(found):
+            got += peers.recv(found.send(ours.fileno(), len(got)), socket.MSG_WAITALL)
+        assert got == content[1:]
+        with pytest.raises(BlockingIOError):
+            while True:
+                found.send(ours.fileno(), 0)
+    file.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
 def test_descriptors_are_closed_with_the_last_range_of_them(tmp_path: Path) -> None:
     file = OsFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
     file.pwrite([b"0123456789"], 0)

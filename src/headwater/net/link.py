@@ -285,7 +285,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     @property
     def takes_ranges(self) -> bool:
-        """Whether `send` can pass ranges of files to the kernel unread."""
+        """Whether `send` takes ranges of files as they are, which are read when there is room for them."""
         return self._descriptor >= 0 and self._layer is None
 
     def send(self, pieces: "Sequence[Piece | bytearray]", at_once: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A link's queued output besides its buffer: bytes, and ranges of files that the kernel sends by itself.
+"""A link's queued output besides its buffer: bytes, and ranges of files.
 
 A range is not read while it waits, so a slow peer costs a queue entry and an open file, but no memory. Pieces keep
 their order. Nothing here blocks: `offer` writes what the socket accepts now.

@@ -31,6 +31,8 @@ from headwater.streams.sync_threads import SyncThreads
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+SENT_PIECE = 512 << 10  # bytes of a range that are read and sent together: half of a usual L2 cache
+SENT_AT_ONCE = 2 << 20  # bytes of a range in one call: others are served before the rest of a large batch
 MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: more buffers than this in one writev is EINVAL
 
 
@@ -146,7 +148,9 @@ class _SharedDescriptor:
 
 
 class OsFileRange:
-    """Goes from the page cache into the socket: the kernel copies nothing into this process."""
+    """Goes from the page cache into the socket through a small array, which stays in the processor's caches, and so does
+    what the peer then reads. With sendfile the peer reads pages that no cache has: two clients of Iggy that poll 1 MB at a
+    time, on two cores with the server, then get 0.85 of the rate."""
 
     __slots__ = ("_file", "_position", "_size")
 
@@ -159,9 +163,23 @@ class OsFileRange:
         return self._size
 
     def send(self, descriptor: int, start: int) -> int:
-        sent = os.sendfile(descriptor, self._file.number, self._position + start, self._size - start)
-        if sent == 0 and start < self._size:
-            raise _too_short()
+        sent = 0
+        most = min(self._size - start, SENT_AT_ONCE)
+        while sent < most:
+            data = os.pread(self._file.number, min(most - sent, SENT_PIECE), self._position + start + sent)
+            if not data:
+                if sent == 0:
+                    raise _too_short()
+                break
+            try:
+                count = os.write(descriptor, data)
+            except BlockingIOError:
+                if sent == 0:
+                    raise
+                break
+            sent += count
+            if count < len(data):
+                break
         return sent
 
     def read(self, start: int = 0) -> bytes:
