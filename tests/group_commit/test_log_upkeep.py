@@ -6,6 +6,8 @@ import errno
 import pytest
 from support.recording_files import RecordingFiles
 
+from headwater.errors import DiskFull
+from headwater.group_commit import log_upkeep
 from headwater.group_commit.committer import Committer
 from headwater.streams import log as log_module
 from headwater.streams.log import Log, LogOptions
@@ -110,5 +112,40 @@ def test_what_is_to_be_kept_of_records_is_saved_before_they_leave_the_disk_and_e
         bench.committer.erase(0)
         await bench.committer.barrier()
         assert seen == [True, True] and not is_on_disk()
+
+    asyncio.run(main())
+
+
+def test_deletions_that_a_full_disk_refused_give_their_room_back_when_there_is_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_upkeep, "RETRY_DELAY", 0.02)
+
+    async def main() -> None:
+        bench = Bench(0)
+        for _ in range(40):
+            bench.log.stage(b"s", b"", bytes(1 << 16), 1)
+            bench.committer.add(object(), 1 << 16)
+        await bench.committer.flush()
+        size = bench.log.size_bytes
+
+        used = sum(map(len, bench.files.live.values()))
+        bench.files.capacity = used
+        bench.log.discard_range(0, 40)
+        bench.committer.note_deletions()
+        with pytest.raises(DiskFull):
+            await bench.committer.barrier()
+        assert bench.log.has_deletions
+        bench.files.capacity = used + 1000  # the deletions find room, and a new segment none
+        async with asyncio.timeout(15):
+            while bench.log.has_deletions:  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0.01)
+        assert bench.log.size_bytes >= size
+        bench.files.capacity = used + (1 << 16)
+        async with asyncio.timeout(15):
+            while bench.log.size_bytes >= size:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await bench.committer.flush()
+        assert bench.committer.upkeep._retry is None
 
     asyncio.run(main())

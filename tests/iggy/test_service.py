@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater import HeaderValue, TypedHeaders
-from headwater.errors import EnvironmentProblem, IggyError
+from headwater.errors import DiskFull, EnvironmentProblem, IggyError, StorageError
 from headwater.iggy.clients import TCP
 from headwater.iggy.dispatch import execute
 from headwater.iggy.face import Iggy, IggyOptions
@@ -233,10 +233,31 @@ class FullDisk(OsFiles):
         return super().create(path)
 
 
+def test_a_send_that_the_disk_refuses_is_reported_to_operators(tmp_path: Path) -> None:
+    async def work(iggy: Iggy, client: Client) -> None:
+        noted: list[dict[str, object]] = []
+        iggy.service.note = lambda kind, **fields: noted.append({"kind": kind, **fields})
+        await client.create_stream("s")
+        await client.create_topic("s", "t")
+        (topic,) = iggy.service.topics.values()
+        (partition,) = topic.partitions
+
+        answers: list[StorageError | None] = []
+        refused = DiskFull("no room to store offsets [0, 1)")
+        for sends in ([answers.append], [answers.append, answers.append], []):
+            partition._on_failed(sends, refused)
+        assert answers == [refused] * 3
+        reason = "no room on the server's disk"
+        assert noted == [{"kind": "write_refused", "face": "iggy", "topic": "t", "reason": reason}] * 2
+
+    serving(tmp_path, work)
+
+
 def test_a_change_that_the_disk_refuses_is_undone(tmp_path: Path) -> None:
     async def main() -> None:
-        files = FullDisk()
+        files, noted = FullDisk(), list[tuple[str, str]]()
         service = Service(tmp_path, OPTIONS.service, files=files)
+        service.note = lambda kind, **fields: noted.append((kind, fields["reason"]))
         await service.start()
         client = service.connect(TCP, "", Era.C3)
         client.user = service.catalog.users[0]
@@ -250,6 +271,7 @@ def test_a_change_that_the_disk_refuses_is_undone(tmp_path: Path) -> None:
             with pytest.raises(IggyError, match="io_error"):
                 await execute(service, client, command)
         files.full = False
+        assert noted == [("write_refused", "catalog not saved: No space left on device")] * 3
         assert [stream.name for stream in service.catalog.streams] == ["kept"]
         assert service.topics == {}
         await execute(service, client, c.CreateTopic(Identifier("kept"), "t", 1))

@@ -5,7 +5,7 @@
 Publishers send batches over many subjects to a broker in this process. Meanwhile subscriptions with and without wildcards,
 queue groups, limits and permissions begin and end in the middle of batches; clients hang up without a word, some while the
 broker writes to them, and some stop reading until it closes them. Two clients stay and read all the time: what they get is
-compared with what was published, so a flood that loses or mixes up messages fails, whoever runs it.
+compared with what was published, so a flood that loses or mixes up messages fails without a sanitizer, too.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The tests under AddressSanitizer and UndefinedBehaviorSanitizer: do the compiled modules touch memory that is not theirs?
 
     .venv/bin/python tests/sanitizer/run.py tests/wire tests/exchange -x     # any pytest arguments
-    .venv/bin/python tests/sanitizer/run.py --run program.py                 # any program of the product
+    .venv/bin/python tests/sanitizer/run.py --run tests/sanitizer/flood.py --seconds 60     # any program
 
 Some modules hold pointers that they do not count as references (`wire/known_subjects.py`), and all of them walk buffers with
 bounds that were checked elsewhere; a mistake there seldom fails a test by itself. This compiles the modules once more, into

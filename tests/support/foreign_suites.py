@@ -139,7 +139,7 @@ def deno_flags(checkout: Path, std: Path, directory: Path) -> list[str]:
         exports = described.get("exports", {})
         for name, file in (exports if isinstance(exports, dict) else {".": exports}).items():
             imports[described["name"] + name[1:]] = (package.parent / file).as_uri()
-    scopes = {}
+    scopes: dict[str, dict[str, str]] = {}
     for own in checkout.glob("*/tests/nst.ts"):  # the launcher of servers, which connects by the folder's own transport
         scopes |= {f"{own.parent.as_uri()}/": {"nst": own.as_uri()}}
     written = directory / "import_map.json"

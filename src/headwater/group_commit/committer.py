@@ -267,6 +267,8 @@ class Committer:
                 assert batch is not None
                 self._log.abandon(batch)
                 self._on_failed(items, as_storage_error(error))
+                if self._log.has_deletions:
+                    self.upkeep.try_again()
             else:
                 if batch is not None:
                     self._log.publish(batch)

@@ -17,6 +17,7 @@ from headwater.streams.log import Log, Upkeep
 logger = logging.getLogger(__name__)
 
 DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
+RETRY_DELAY = 30.0  # seconds until deletions and upkeep that a full disk refused are tried again
 
 
 class LogUpkeep:
@@ -24,7 +25,10 @@ class LogUpkeep:
     waiting, `resume()` is called when upkeep that `start` began has ended. `document()`: the data that a checkpoint
     stores beside the log's own index; None: no checkpoints. `before_loss()`: called before deleted records leave the
     disk; the writing thread first runs the function that it returns (`Upkeep.first`). Without writers everything runs
-    in the loop."""
+    in the loop.
+
+    What the disk refused is tried again after RETRY_DELAY: nothing but upkeep gives room back, and on a full disk there
+    may be no other reason to write."""
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class LogUpkeep:
         self._resume = resume
         self._loop = asyncio.get_running_loop()
         self._delayed: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._erase: deque[int] = deque()
         self._wanted = False
 
@@ -57,8 +62,21 @@ class LogUpkeep:
         self._erase.append(offset)
         self.note_deletions()
 
+    def try_again(self) -> None:
+        """The disk has refused something: try again later, unless the log is read-only now."""
+        if self._retry is None and self._log.failure is None:
+            self._retry = self._loop.call_later(RETRY_DELAY, self._on_retry)
+
+    def _on_retry(self) -> None:
+        self._retry = None
+        self._wanted = True
+        self._write()
+
     def stop_waiting(self) -> None:
         """Begin no more writes for deletions alone."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         if self._delayed is not None:
             self._delayed.cancel()
             self._delayed = None
@@ -127,6 +145,7 @@ class LogUpkeep:
             if upkeep.checkpoint is None:
                 self._wanted = False
                 self._erase.clear()
+                self.try_again()
         if self._is_due() or not (self._start_upkeep() or self._start_compression()):
             self._resume()
 

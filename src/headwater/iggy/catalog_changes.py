@@ -9,14 +9,18 @@ from headwater.iggy_wire.error_numbers import refusal
 
 
 class CatalogChanges:
-    """`save(document)` makes a document durable; `undone` is called when `catalog` is another object after a failure."""
+    """`save(document)` makes a document durable; `undone` is called when `catalog` is another object after a failure;
+    `note` reports an event to operators."""
 
-    def __init__(self, save: Callable[[bytes], Awaitable[None]], undone: Callable[[], None]) -> None:
+    def __init__(
+        self, save: Callable[[bytes], Awaitable[None]], undone: Callable[[], None], note: Callable[..., None]
+    ) -> None:
         self.catalog = Catalog()
         self.generation = 0  # how often the catalog has changed (`routes`)
         self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
         self._save = save
         self._undone = undone
+        self._note = note
         self._turn = asyncio.Lock()
 
     @asynccontextmanager
@@ -30,6 +34,7 @@ class CatalogChanges:
             except BaseException as error:
                 self._undo(before)
                 if isinstance(error, OSError):
+                    self._note("write_refused", face="iggy", topic="", reason=f"catalog not saved: {error.strerror}")
                     raise refusal("io_error", f"the change could not be made durable: {error}") from error
                 raise
             finally:

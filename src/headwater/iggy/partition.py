@@ -90,6 +90,7 @@ class Partition:
         self.committer = Committer(log, writers, self._on_durable, self._on_failed)
         self.committer.upkeep.document = bytes  # checkpoints store only the log's own index
         self.on_stored: Callable[[], None] | None = None  # called after messages were stored or dropped
+        self.on_refused: Callable[[StorageError], None] | None = None  # called after sends were refused by the disk
         self.watchers: list[Callable[[], None]] = []  # called when messages were stored, for waiting polls
         self.unique: UniqueIds | None = None
         self.closing = False  # its files are about to be closed: nothing more is staged
@@ -148,6 +149,8 @@ class Partition:
     def _on_failed(self, sends: list[Done], error: StorageError) -> None:
         for done in sends:
             done(error)
+        if sends and self.on_refused is not None:
+            self.on_refused(error)
 
     async def end(self) -> None:
         """Take no more sends, and wait until those before are durable and answered, or have failed."""

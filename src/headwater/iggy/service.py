@@ -79,7 +79,8 @@ class Service:
             clock_us=lambda: self.clock_us(),
             entropy=entropy,
         )
-        self.changes = CatalogChanges(self.files.save_catalog, self._undone)
+        self.files.note = lambda kind, **fields: self.note(kind, **fields)
+        self.changes = CatalogChanges(self.files.save_catalog, self._undone, self.files.note)
         interval = self.options.housekeeping
         self.silent = SilentMembers(
             self.clients,

@@ -7,10 +7,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from headwater.errors import StorageError
+from headwater.errors import DiskFull, StorageError
 from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
 from headwater.iggy.catalog import Catalog, TopicEntry, UserEntry
@@ -66,6 +67,7 @@ class TopicFiles:
         self.writers = Writers(WRITERS, "headwater-iggy-write")
         self.findings: list[Finding] = []  # faults and losses in this store
         self.on_finding: Callable[[Finding], None] | None = None  # called for each finding after the start
+        self.note: Callable[..., None] = lambda kind, **fields: None  # reports an event to operators
         self._options = options
         self._topics = topics
         self._files = files
@@ -184,11 +186,17 @@ class TopicFiles:
             Partition(uid, first + place, entry.created, log, self.writers)
             for place, (uid, log) in enumerate(zip(entry.partitions[first:], logs, strict=True))
         ]
+        for partition in made:
+            partition.on_refused = partial(self._refused, entry.name)
         window_ns = int(self._options.unique_ids_seconds * 1e9)
         if window_ns:
             for partition in made:
                 partition.unique = UniqueIds(partition.log, window_ns, self._clock_us() * 1000)
         return made
+
+    def _refused(self, topic: str, error: StorageError) -> None:
+        reason = "no room on the server's disk" if isinstance(error, DiskFull) else str(error)
+        self.note("write_refused", face="iggy", topic=topic, reason=reason)
 
     # ── partitions come and go ──
 
