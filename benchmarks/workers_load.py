@@ -5,6 +5,7 @@ greets it names the wanted worker. A broker of one process has only one, which h
 """
 
 import json
+import os
 import select
 import socket
 import time
@@ -31,6 +32,7 @@ from stream_load import ACK, PAYLOAD, ask
 from headwater.jetstream_workers.placement import owner_of
 
 NAME = "bench"
+CORES = sorted(os.sched_getaffinity(0))
 MOST_TRIES = 200  # connections until one reaches the wanted worker: half of them do
 PATIENCE = 10.0  # seconds
 IN_FLIGHT = 512  # publishes of one client that are not acknowledged
@@ -38,10 +40,21 @@ QUIET_SECONDS = 0.05  # without an acknowledgement, after which none of an earli
 
 
 class Brokers(NamedTuple):
-    """A broker of so many workers."""
+    """A broker of so many workers, and the one whose CPU is measured, 0 for all processes."""
 
     server: Contestant
     workers: int
+    measured: int = 0
+
+    def with_a_core_for(self, worker: int) -> "Brokers":
+        """This one has a core for itself from now on and is measured; the others share another core with the clients."""
+        theirs, own = CORES[0], CORES[-1]
+        os.sched_setaffinity(0, {theirs})
+        alone = process_of(self.server.pid, worker)
+        for pid in processes(self.server.pid):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                os.sched_setaffinity(int(task.name), {own if pid == alone else theirs})
+        return self._replace(measured=worker)
 
     def link(self, worker: int) -> socket.socket:
         """A connected client at this worker, from 1; at the only one if there is one."""
@@ -61,8 +74,15 @@ class Brokers(NamedTuple):
         return int(str(name).rpartition("-")[2])
 
     def cpu(self) -> float:
-        """CPU seconds of all processes so far."""
-        return sum(read_cpu_time(pid).scheduled for pid in processes(self.server.pid))
+        """CPU seconds of what is measured so far."""
+        measured = [process_of(self.server.pid, self.measured)] if self.measured else processes(self.server.pid)
+        return sum(read_cpu_time(pid).scheduled for pid in measured)
+
+
+def process_of(parent: int, worker: int) -> int:
+    """The process of a worker; a broker of one process is its only worker."""
+    found = processes(parent)
+    return found[min(worker, len(found) - 1)]
 
 
 def processes(parent: int) -> list[int]:
@@ -74,7 +94,7 @@ def processes(parent: int) -> list[int]:
 
 
 class Used(NamedTuple):
-    """One run: CPU microseconds of all processes for each message, and messages a second."""
+    """One run: CPU microseconds of what is measured for each message, and messages a second."""
 
     cpu: float
     rate: float
