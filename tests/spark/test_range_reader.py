@@ -17,6 +17,7 @@ from support.stream_filling import delete_consumers, delete_message, delete_stre
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
 from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, TransportError
+from headwater.net import blocking
 from headwater.spark import connections, persistence, range_reader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
@@ -356,3 +357,20 @@ def test_a_server_that_resets_every_connection_is_given_up_on(filled: Server) ->
         pytest.raises(TransportError, match=r"reset|closed|connect|lost"),
     ):
         read(wanted, options_for(proxy.url, "FILLED", readTimeout="0.3"))
+
+
+def test_no_wait_for_deliveries_is_longer_than_the_read_timeout(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planner reads ahead with a second of patience; a server that hangs must not hold it for longer."""
+    waits: list[float] = []
+
+    def deadline_after(seconds: float) -> float:
+        waits.append(seconds)
+        return blocking.deadline_after(seconds)
+
+    monkeypatch.setattr(range_reader, "deadline_after", deadline_after)
+    fill(server.url, "HASTY", ["hasty.*"], numbered("hasty", 5))
+    options = options_for(server.url, "HASTY", readTimeout="2.5", transport="consumer")
+    assert len(read(whole(server.url, "HASTY"), options)) == 5
+    assert waits and max(waits) <= 2.5

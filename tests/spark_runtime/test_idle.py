@@ -41,6 +41,16 @@ def test_whoever_wants_a_fresh_one_closes_those_in_doubt() -> None:
     assert all(connection.closed for connection in connections)
 
 
+def test_one_that_another_thread_took_at_that_moment_is_not_waited_for() -> None:
+    class Emptied(list[Connection]):
+        def pop(self, *_: object) -> Connection:
+            raise IndexError
+
+    idle = kept()
+    idle._idle[os.getpid(), "a"] = Emptied([Connection()])
+    assert idle.take("a", fresh=True) is None
+
+
 def test_one_too_many_is_closed_and_a_closed_one_not_kept() -> None:
     connections = [Connection() for _ in range(KEPT + 1)]
     idle = kept(*connections)

@@ -178,7 +178,7 @@ class _Replay:
             # created at this position, has a new count.
             while not decoder.complete and not decoder.drained:
                 self._top_up(consumer, inbox)
-                client.feed(parser, deadline_after(EXPIRES))
+                client.feed(parser, deadline_after(min(EXPIRES, self.options.read_timeout)))
                 client.pong(decoder.take_pings())
                 if self._account():
                     last_progress = time.monotonic()

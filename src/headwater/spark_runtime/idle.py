@@ -37,7 +37,10 @@ class IdleConnections(Generic[Server, Client]):
         """An open connection, or None. `fresh`: close all idle ones instead, because they may be broken."""
         idle = self._idle.get((os.getpid(), server), [])
         while idle:
-            client = idle.pop()
+            try:
+                client = idle.pop()
+            except IndexError:
+                break  # another thread of a planner took it (`headwater.spark.rows_ahead`)
             if not fresh and not client.closed:
                 return client
             client.close()
