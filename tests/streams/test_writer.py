@@ -6,9 +6,10 @@ import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.errors import DiskFull, WriteFailed
+from headwater.streams.active_segment import HASTENED
 from headwater.streams.head_page import SECTOR_SIZE
 from headwater.streams.log import Log
-from headwater.streams.options import LogOptions
+from headwater.streams.options import LogOptions, SyncPolicy
 from headwater.streams.writer import StagedBatch
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
@@ -153,3 +154,18 @@ def test_a_close_that_fails_says_so_and_gives_the_files_back() -> None:
         log.close()
     assert files.open_files == 0
     assert [record.payload for record in Log.open(files, "log", OPTIONS, 1).read(0, 9, 99)] == [b"one"]
+
+
+@pytest.mark.parametrize(("sync", "pieces"), [("interval", 2), ("always", 0), ("never", 0)])
+def test_what_a_later_sync_is_to_write_begins_to_be_written_before(sync: SyncPolicy, pieces: int) -> None:
+    """With `always` no write is left to a later sync; with `never` there is none."""
+    options = LogOptions(sync=sync, sync_interval_ns=1 << 60)
+    files, log = open_log(options)
+    append(log, b"synced with its write, the first")
+    size = HASTENED // 4
+    for _ in range(8):
+        append(log, bytes(size))
+    assert len(files.hastened) == pieces
+    ends = [position + length for position, length in files.hastened]
+    assert [position for position, _ in files.hastened][1:] == ends[:-1], "each byte once"
+    assert sum(length for _, length in files.hastened) >= pieces * HASTENED

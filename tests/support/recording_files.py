@@ -97,6 +97,10 @@ class RecordingFile:
         if fault:
             raise OSError(fault, os.strerror(fault))
 
+    def hasten(self, position: int, size: int) -> None:
+        assert not self.closed, "used after close"
+        self._files.hastened.append((position, size))
+
     def close(self) -> None:
         if not self.closed:
             self.closed = True
@@ -114,6 +118,7 @@ class RecordingFiles:
         self.live = {inode: bytearray(content) for inode, content in self.start.contents.items()}
         self.directories = set(self.start.directories)
         self.calls: list[Call] = []
+        self.hastened: list[tuple[int, int]] = []  # position and size, of any file; not a call that may fail
         self.attempts = 0
         self.faults: dict[int, int] = {}
         self.capacity: int | None = None

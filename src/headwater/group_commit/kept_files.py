@@ -160,6 +160,11 @@ class KeptFile:
             self._opened().fdatasync()
             self._unsynced = False
 
+    def hasten(self, position: int, size: int) -> None:
+        with self._lock:
+            if self._file is not None:
+                self._file.hasten(position, size)
+
     def close(self) -> None:
         with self._lock:
             self._closed = True

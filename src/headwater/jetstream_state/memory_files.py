@@ -44,6 +44,9 @@ class MemoryFile:
     def fdatasync(self) -> None:
         """Memory has nothing to sync."""
 
+    def hasten(self, position: int, size: int) -> None:
+        """Memory has nothing to sync."""
+
     def close(self) -> None:
         """Do nothing: there is no handle."""
 

@@ -21,6 +21,7 @@ from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 
 MOST_AHEAD: int = 16 << 20  # bytes of room reserved at once; 64 MiB would save no more
 _ZEROS = bytes(64 << 10)
+HASTENED: int = 2 << 20  # bytes that are handed to the disk at once
 
 
 class ActiveSegment:
@@ -37,6 +38,7 @@ class ActiveSegment:
         self.position: int = segment.end_position
         self.written_position: int = self.position
         self._file: File = keep(files, segment.path, never_synced)
+        self._hastened: int = self.position
         self._allocated: int = self._file.size()  # recovery has cut everything but zeros
         self._turn = turn
 
@@ -50,6 +52,15 @@ class ActiveSegment:
         """Write `size` bytes at `position`."""
         self._file.pwrite(pieces, self.position)
         self.written_position = self.position + size
+        return 0
+
+    def hasten(self) -> cython.int:
+        """Have the system begin to write what a later `fdatasync` is to wait for, once there is some of it: that of 32 MiB
+        takes 1.3 ms then in place of 12, in which nothing can be appended. Only for where a sync is to come."""
+        size: cython.longlong = self.written_position - self._hastened
+        if size >= HASTENED:
+            self._file.hasten(self._hastened, size)
+            self._hastened = self.written_position
         return 0
 
     def make_room(self, size: cython.longlong, ahead: cython.longlong, most: cython.longlong) -> cython.int:

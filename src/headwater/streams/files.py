@@ -75,6 +75,10 @@ class File(Protocol):
     def fdatasync(self) -> None:
         """Make contents and size durable."""
 
+    def hasten(self, position: int, size: int) -> None:
+        """Begin to write these bytes to the disk (0: all from there on), so that a later `fdatasync` waits for less. A hint:
+        it raises nothing, and nothing depends on it."""
+
     def close(self) -> None:
         """Close the handle; makes nothing durable."""
 
@@ -253,11 +257,11 @@ class OsFile:
     def fdatasync(self) -> None:
         _sync(self._descriptor)
 
-    def hasten(self) -> None:
-        """Have the system begin to write what `fdatasync` is to wait for. A hint: nothing depends on it."""
+    def hasten(self, position: int, size: int) -> None:
+        # Linux begins to write what is dirty before it drops what is clean; the pages stay while they are being written.
         if hasattr(os, "posix_fadvise"):
             with suppress(OSError):
-                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.posix_fadvise(self._descriptor, position, size, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -318,8 +322,7 @@ class OsFiles:
         # first sync, one commit of the file system's journal serves all: on a busy disk the files of a stream are
         # made in 10 to 14 ms in place of 14 to 18 (p50).
         for file in files:
-            if isinstance(file, OsFile):
-                file.hasten()
+            file.hasten(0, 0)
         work = [file.fdatasync for file in files] + [partial(self.sync_directory, path) for path in directories]
         errors = SYNC_THREADS.run(work)
         if errors:

@@ -366,6 +366,8 @@ class LogWriter:
         if self.is_due(batch.last_timestamp_ns):
             self._fdatasync()
             self._synced_at_ns = batch.last_timestamp_ns
+        elif self._options.sync == "interval":
+            self._active.hasten()
         return 0
 
     def _fdatasync(self) -> cython.int:
