@@ -34,8 +34,11 @@ def test_it_answers_as_a_set_would(ranges: list[tuple[int, int]], one: int, othe
     part = ours.part(low, high)
     assert list(part.ranges(0, 5 * BLOCK)) == runs
     assert len(part) == len(inside)
-    assert ours.add_one(low) == (low not in model)
-    assert ours.has(low)
+    several = [one, other, one, low + 1, high + 30, 2 * BLOCK]
+    expected = [offset for offset in dict.fromkeys(several) if low <= offset < high and offset not in model]
+    assert ours.add_each(several, low, high) == expected
+    model.update(expected)
+    assert len(ours) == len(model) and all(ours.has(offset) == (offset in model) for offset in several)
 
 
 @given(RANGES, EDGE)

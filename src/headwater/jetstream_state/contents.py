@@ -11,7 +11,6 @@ once; deletions and purges are made durable before they are answered.
 No asyncio, no clock: `now` comes with the call.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 
 import msgspec
@@ -21,7 +20,7 @@ from headwater.jetstream_state.expiry import Expiry
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import rollup_of
 from headwater.jetstream_state.recount import Recount
-from headwater.jetstream_state.retention import Limits, Weighed, refusal, surplus
+from headwater.jetstream_state.retention import Limits, Oldest, refusal
 from headwater.jetstream_state.schedules import Row, Schedules, ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.stored_batch import previous_of, replaced_by
@@ -38,7 +37,6 @@ from headwater.streams.log import Log, StoredRecord
 SCAN_RECORDS = 1024  # per look into the log, some 4 us each
 SCAN_BYTES = 1 << 20
 SPARSE = 100  # offsets for each message to load: where there are more, each is looked up by itself
-FRONT_RECORDS = 256  # oldest records kept in memory while limits remove them one by one
 
 
 class ContentsDocument(msgspec.Struct, array_like=True):
@@ -73,7 +71,7 @@ class Contents:
         self._limits = limits_of(config)
         self._on_removed = on_removed
         self._on_purged = on_purged
-        self._front: deque[StoredRecord] = deque()
+        self._oldest = Oldest(log, in_memory=config.storage == "memory")
         self.expiry = Expiry(self)
         self.schedules = Schedules(self.load, lambda subject: self.subjects.last(subject))
         self._recount: Recount | None = None  # while it runs
@@ -244,10 +242,10 @@ class Contents:
 
     def remove_known(self, known: list[tuple[int, bytes, int]]) -> None:
         """Remove messages of which sequence, subject and size are known. Raises StorageError."""
-        log = self.log
-        present = [each for each in known if not log.is_absent(offset_of(each[0]))]
-        log.discard(*[offset_of(sequence) for sequence, _, _ in present])
-        for sequence, subject, size in present:
+        there = set(self.log.discard(*[offset_of(sequence) for sequence, _, _ in known]))
+        for sequence, subject, size in known:
+            if offset_of(sequence) not in there:
+                continue
             if self._recount is not None:
                 self._recount.note_removed(subject, offset_of(sequence), size)
             self.subjects.remove(subject, sequence, size)
@@ -266,7 +264,7 @@ class Contents:
             count = subjects.messages
             subjects.clear()
             self._recount = None
-            self._front.clear()
+            self._oldest.forget()
             self.expiry.entries.clear()
             self.expiry.forget()
             log.discard_range(log.start_offset, log.end_offset)
@@ -288,8 +286,10 @@ class Contents:
     def drop(self, records: list[StoredRecord]) -> list[tuple[int, bytes]]:
         """Remove these records, as part of a larger removal; returns (sequence, subject) of each: the caller notifies
         the consumers."""
-        present = [record for record in records if not self.log.is_absent(record.offset)]
-        self.log.discard(*[record.offset for record in present])
+        gone, present = self.log.discard(*[record.offset for record in records]), records
+        if len(gone) != len(records):
+            there = set(gone)
+            present = [record for record in records if record.offset in there]
         if self._recount is not None:
             for record in present:
                 self._recount.note_removed(record.subject, record.offset, self._size(record))
@@ -337,30 +337,10 @@ class Contents:
         return True
 
     def _remove_oldest(self, limits: Limits, now: int) -> None:
-        """No more records are weighed than have to go, and one: where each publish is a batch, looking at all in memory
-        took 10 us."""
-        while True:
-            weighed = (Weighed(self._size(record), record.timestamp_ns) for record in self._oldest())
-            count = surplus(limits, self.subjects.messages, self.subjects.size_bytes, weighed, now)
-            if not count:
-                return
-            oldest: list[StoredRecord] = []
-            while len(oldest) < count:
-                record = self._front.popleft()
-                if not self.log.is_absent(record.offset):
-                    oldest.append(record)
+        subjects = self.subjects
+        while oldest := self._oldest.surplus(limits, subjects.messages, subjects.size_bytes, now):
             for sequence, subject in self.drop(oldest):
                 self._on_removed(sequence, subject)
-
-    def _oldest(self) -> Iterator[StoredRecord]:
-        """The oldest records in memory that are still in the log."""
-        front, log = self._front, self.log
-        while front and log.is_absent(front[0].offset):
-            front.popleft()
-        if not front or front[0].offset != log.start_offset:
-            front.clear()
-            front.extend(log.read(log.start_offset, FRONT_RECORDS, SCAN_BYTES))
-        return (record for record in front if not log.is_absent(record.offset))
 
     # ── reading ──
 

@@ -7,4 +7,3 @@ cdef class LiveOffsets:
     cdef public long long end
     cdef public long long count
     cdef readonly OffsetSet absent
-    cpdef bint remove_one(self, long long offset) except -1

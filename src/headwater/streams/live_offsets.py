@@ -5,6 +5,8 @@ Absent are offsets whose record was deleted or is lost, and those skipped: of a 
 crash. Belongs to the loop thread.
 """
 
+from collections.abc import Sequence
+
 import cython
 
 if cython.compiled:
@@ -37,12 +39,11 @@ class LiveOffsets:
         self.count -= gone
         return gone
 
-    def remove_one(self, offset: cython.longlong) -> cython.bint:
-        """Remove the record at `offset`; whether there was one. Call `advance` afterwards."""
-        if offset < self.start or offset >= self.end or not self.absent.add_one(offset):
-            return False
-        self.count -= 1
-        return True
+    def remove_each(self, offsets: Sequence[int]) -> list[int]:
+        """Remove the records at these offsets; returns the offsets of those that were there. Call `advance` afterwards."""
+        gone = self.absent.add_each(offsets, self.start, self.end)
+        self.count -= len(gone)
+        return gone
 
     def advance(self) -> None:
         """Move `start` past what is absent."""

@@ -205,7 +205,7 @@ class Log:
 
     def is_absent(self, offset: int) -> bool:
         """Whether no readable record has this offset: it is below `start_offset`, deleted, refused, or lost."""
-        return offset < self._live.start or offset in self._live.absent
+        return offset < self._live.start or (offset < self._live.end and self._live.absent.has(offset))
 
     def count(self, start: int, end: int) -> int:
         """Readable records in `[start, end)`."""
@@ -250,7 +250,7 @@ class Log:
         return self.staging.stage_iggy(body, count, timestamp_ns)
 
     def discard_range(self, start: int, end: int) -> int:
-        """As `discard`, for all readable records in `[start, end)`; returns how many there were."""
+        """As `discard`, for all readable records in `[start, end)`, but returns how many there were."""
         if self._writer.failure is not None:
             raise self._writer.failure
         start, end = max(start, self._live.start), min(end, self._live.end)
@@ -275,14 +275,13 @@ class Log:
             self._live.advance()
         return gone
 
-    def discard(self, *offsets: int) -> int:
+    def discard(self, *offsets: int) -> list[int]:
         """Take the readable records at these offsets away, at once and for all readers; durable with the next batch that is
-        written. Returns how many there were. Raises WriteFailed when the log is read-only."""
+        written. Returns the offsets of those that were there. Raises WriteFailed when the log is read-only."""
         if self._writer.failure is not None:
             raise self._writer.failure
-        live: LiveOffsets = self._live
         deletions = self._deletions
-        gone: cython.Py_ssize_t = 0
+        gone = self._live.remove_each(offsets)
         offset: cython.longlong
         begun: cython.longlong = -1  # deletions of [begun, end) are not noted yet
         end: cython.longlong = -1
@@ -292,10 +291,7 @@ class Log:
         segment = None
         if deletions:
             begun, end = deletions.pop()
-        for offset in offsets:
-            if not live.remove_one(offset):
-                continue
-            gone += 1
+        for offset in gone:
             if offset != end:
                 if begun >= 0:
                     deletions.append((begun, end))
@@ -309,10 +305,10 @@ class Log:
             dead += 1
         if segment is not None:
             segment.dead += dead
-            live.advance()
+            self._live.advance()
         if begun >= 0:
             deletions.append((begun, end))
-        self._unplanned += gone
+        self._unplanned += len(gone)
         return gone
 
     def _segment_of(self, offset: int) -> Segment:

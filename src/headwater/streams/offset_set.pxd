@@ -6,5 +6,4 @@ cdef class OffsetSet:
     cdef long long _count
     cdef long long _looked_at
     cdef bytes _looked
-    cpdef bint add_one(self, long long offset) except -1
     cpdef bint has(self, long long offset) except -1

@@ -6,7 +6,7 @@ Offsets are kept in blocks of 4096, each one int used as a bitmap (512 bytes), a
 million offsets in long runs cost some 2,400 dict entries, scattered ones 1.25 MB. Ranges are half-open. Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import cython
 
@@ -56,18 +56,37 @@ class OffsetSet:
         self._count += added
         return added
 
-    def add_one(self, offset: cython.longlong) -> cython.bint:
-        """As `add` of one offset; whether it was new."""
-        blocks = self._blocks
-        number = offset // _BLOCK
-        bits = blocks.get(number, 0)
-        merged = bits | 1 << offset % _BLOCK
-        if merged == bits:
-            return False
-        blocks[number] = FULL if merged == FULL else merged
-        self._count += 1
+    def add_each(self, offsets: Sequence[int], start: cython.longlong, end: cython.longlong) -> list[int]:
+        """Add those in `[start, end)`; returns those that were new, in their order. The bits of a block are made into bytes
+        once for all offsets that follow one another there."""
+        new: list[int] = []
+        number: cython.longlong = -1
+        bits = bytearray()
+        offset: cython.longlong
+        at: cython.Py_ssize_t
+        mask: cython.int
+        for each in offsets:
+            offset = each
+            if not start <= offset < end:
+                continue
+            if offset // _BLOCK != number:
+                self._put(number, bits)
+                number = offset // _BLOCK
+                bits = bytearray(self._blocks.get(number, 0).to_bytes(BLOCK // 8, "little"))
+            at = (offset - number * _BLOCK) >> 3
+            mask = 1 << (offset & 7)
+            if not bits[at] & mask:
+                bits[at] |= mask
+                new.append(each)
+        self._put(number, bits)
+        self._count += len(new)
         self._looked_at = -1
-        return True
+        return new
+
+    def _put(self, number: int, bits: bytearray) -> None:
+        if number >= 0:
+            merged = int.from_bytes(bits, "little")
+            self._blocks[number] = FULL if merged == FULL else merged
 
     def count(self, start: int, end: int) -> int:
         """How many of `[start, end)` are in the set."""

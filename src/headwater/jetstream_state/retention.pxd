@@ -1,0 +1,1 @@
+# Compiled: a stream at its limits weighs a record for each publish.
