@@ -183,7 +183,32 @@ def test_one_record_is_read_without_the_rest_of_its_batch(tmp_path: Path, monkey
         found = log.reader.record(offset)
         assert found is not None and found.offset == offset
         assert sum(sizes) <= 4 * 4096, "the batch has 400 KiB"
+    for offset in (21, 1500, 20):
+        sizes.clear()
+        found = log.reader.record(offset)
+        assert found is not None and found.offset == offset
+        assert len(sizes) == 1, "where the batch is, and how large, is known"
     log.close()
+
+
+@linux_only
+def test_damage_to_a_record_of_a_batch_that_is_known_is_found(tmp_path: Path) -> None:
+    log = large_log(tmp_path)
+    for number in range(200):
+        log.stage(b"s", b"", b"%08d." % number * 20, 1)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+    store(log, 10)
+    assert log.reader.record(100) is not None
+    (path,) = tmp_path.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"%08d." % 150)] ^= 1
+    path.write_bytes(content)
+    found = {offset: log.reader.record(offset) for offset in range(200)}
+    assert [offset for offset, record in found.items() if record is None] == [150]
+    assert [(damage.start, damage.end) for damage in log.damage] == [(150, 151)]
 
 
 @linux_only

@@ -18,6 +18,8 @@ import struct
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
+    from cython.cimports.headwater.compression.checksum import _SHORT, extend_short
     from cython.cimports.headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord, _u32
 else:
     from headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
@@ -37,17 +39,20 @@ from headwater.streams.log_format import (
 )
 from headwater.streams.window import Fetch
 
-READ = 4096  # bytes at once, or RECORDS of the usual size of these, if that is more
-RECORDS = 4
+READ = 4096  # bytes at once, or _RECORDS of the usual size of these, if that is more
+_READ: cython.longlong = READ
+_RECORDS: cython.double = 4
 # Where reading begins, before the guess: as many bytes, or records if that is more. Sizes that are only mostly alike then
 # need no second read.
-BYTES_BEFORE = 1024
-RECORDS_BEFORE = 1.5
+_BYTES_BEFORE: cython.double = 1024
+_RECORDS_BEFORE: cython.double = 1.5
 MOST_READS = 8
 _TAG = struct.Struct("<H")
 _LOW_HALF: cython.longlong = LOW_HALF  # a literal of this size would be a Python object
 # In a record's head (log_format.py):
 _HEAD_SIZE: cython.Py_ssize_t = RECORD_HEAD_SIZE
+_CRC_SIZE: cython.Py_ssize_t = RECORD_CRC_SIZE
+_TAG_AT: cython.Py_ssize_t = RECORD_TAG_AT
 _OFFSET_AT: cython.Py_ssize_t = struct.calcsize("<Iq")
 _SUBJECT_SIZE_AT: cython.Py_ssize_t = struct.calcsize("<IqI")
 _BLOCK_SIZE_AT: cython.Py_ssize_t = struct.calcsize("<IqIHH")
@@ -75,16 +80,20 @@ def find_record(
     found: cython.longlong
     _read: cython.int
     for _read in range(MOST_READS):
-        if low + RECORD_HEAD_SIZE > high or not low_offset <= offset < high_offset:
+        if low + _HEAD_SIZE > high or not low_offset <= offset < high_offset:
             return None
         mean: cython.double = cython.cast(cython.double, high - low) / (high_offset - low_offset)
-        start = low + max(0, int((offset - low_offset) * mean - max(RECORDS_BEFORE * mean, BYTES_BEFORE)))
-        data: bytes = fetch(min(max(READ, int(RECORDS * mean)), high - start), start)
+        before: cython.double = _RECORDS_BEFORE * mean
+        before = (offset - low_offset) * mean - (before if before > _BYTES_BEFORE else _BYTES_BEFORE)
+        start = low + cython.cast(cython.longlong, before) if before > 0 else low
+        size: cython.longlong = cython.cast(cython.longlong, _RECORDS * mean)
+        size = size if size > _READ else _READ
+        data: bytes = fetch(size if size < high - start else high - start, start)
         first = 0 if start == low else _first_intact(data, identity, header)
         if first < 0:
             return None
         at = first
-        while at + RECORD_HEAD_SIZE <= len(data):
+        while at + _HEAD_SIZE <= len(data):
             found = _offset(data, at, header.base_offset)
             end = _end(data, at)
             if start + end > limit:
@@ -110,12 +119,12 @@ def find_record(
 def _first_intact(data: bytes, identity: bytes, header: BatchHeader) -> cython.Py_ssize_t:
     """Where the first record begins that is in `data` as a whole, or -1."""
     tag = _TAG.pack(record_tag(identity))
-    at: cython.Py_ssize_t = data.find(tag, RECORD_TAG_AT)
+    at: cython.Py_ssize_t = data.find(tag, _TAG_AT)
     while at >= 0:
-        start: cython.Py_ssize_t = at - RECORD_TAG_AT
-        if start + RECORD_HEAD_SIZE <= len(data):
+        start: cython.Py_ssize_t = at - _TAG_AT
+        if start + _HEAD_SIZE <= len(data):
             offset = _offset(data, start, header.base_offset)
-            if offset < header.end_offset and _record(data, start, header.base_offset, identity, offset) is not None:
+            if offset < header.end_offset and _is_intact(data, start, _end(data, start), identity, offset):
                 return start
         at = data.find(tag, at + 1)
     return -1
@@ -141,15 +150,26 @@ def _end(data: bytes, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     return at + RECORD_HEAD_SIZE + sizes[0] + sizes[2] + sizes[3]
 
 
+def _is_intact(
+    data: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t, identity: bytes, offset: cython.longlong
+) -> cython.bint:
+    """Whether the record is all there, up to `end`, and its CRC that of this offset."""
+    if at + _HEAD_SIZE > len(data) or end > len(data):
+        return False
+    seed: cython.uint = record_seed(identity, offset >> 32)
+    start: cython.Py_ssize_t = at + _CRC_SIZE
+    if cython.compiled and end - start <= _SHORT:
+        raw: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(data))
+        return extend_short(seed, raw + start, end - start) == _u32(data, at)
+    return extend_crc(seed, data[start:end]) == int.from_bytes(data[at:start], "little")
+
+
 def _record(
     data: bytes, at: cython.Py_ssize_t, base_offset: cython.longlong, identity: bytes, offset: cython.longlong
 ) -> StoredRecord | None:
-    """The record that begins at `data[at]`, if it is all there and its CRC that of this offset."""
-    end: cython.Py_ssize_t = _end(data, at) if at + RECORD_HEAD_SIZE <= len(data) else len(data) + 1
-    if end > len(data):
-        return None
-    crc = int.from_bytes(data[at : at + RECORD_CRC_SIZE], "little")
-    if extend_crc(record_seed(identity, offset >> 32), data[at + RECORD_CRC_SIZE : end]) != crc:
+    """The record that begins at `data[at]`, if it is intact."""
+    end: cython.Py_ssize_t = _end(data, at) if at + _HEAD_SIZE <= len(data) else len(data) + 1
+    if not _is_intact(data, at, end, identity, offset):
         return None
     cursor = RecordCursor(data, at, end, base_offset)
     cursor.advance()

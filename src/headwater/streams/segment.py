@@ -31,6 +31,7 @@ OFFSET_DIGITS = 20
 SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs about what one of 4 KiB does
 LARGEST_READ = 1 << 20
 SEARCHED_BATCH = 1 << 13  # bytes; of a larger one a single record is looked for
+MOST_KNOWN = 1024  # headers of such batches that are kept for one open segment, some 200 bytes each
 LARGE_BATCH = 1 << 15  # bytes; larger batches are sent from the file, and it is remembered that they are intact
 
 
@@ -57,7 +58,10 @@ def base_offset_of(name: str) -> int | None:
 class Segment:
     """A readable segment. Offsets `[base_offset, end_offset)`; some may be absent."""
 
-    __slots__ = ("_checked_from", "_facts", "_file", "_files", "_identity", "_intact", "_met", "keeps_evidence", "path")
+    __slots__ = (
+        *("_checked_from", "_facts", "_file", "_files", "_identity", "_intact", "_known", "_met"),
+        *("keeps_evidence", "path"),
+    )
 
     def __init__(self, files: Files, path: str, identity: bytes, facts: SegmentFacts) -> None:
         self.path = path
@@ -67,6 +71,7 @@ class Segment:
         self._file: File | None = None
         self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
         self._intact: set[int] = set()  # positions of large batches below `_checked_from` that readers found intact
+        self._known: dict[int, tuple[int, BatchHeader]] = {}  # by indexed position: the large batch behind it
         self._met: list[SpoiledBytes] = []  # damage that readers found
         self.keeps_evidence = False  # it holds damaged bytes: never compacted
 
@@ -150,7 +155,11 @@ class Segment:
     def record_at(self, offset: int) -> StoredRecord | None:
         """The record with this offset, checked, without a look at the batches before its own and at most of a large one.
         None where it is not found in this way, and `batches` has to tell what is there. Raises OSError."""
-        position, _ = self._facts.index.locate(offset)
+        indexed, _ = self._facts.index.locate(offset)
+        position, known = self._known.get(indexed, (indexed, None))
+        if known is not None and known.base_offset <= offset < known.end_offset:
+            return find_record(self._opened().pread, position, known, self._identity, offset)
+        position = indexed
         window = Window(self._opened().pread, self.end_position, SPACING)
         while position < self.end_position:
             data, index = window.at(position, BATCH_HEADER_SIZE)
@@ -158,13 +167,18 @@ class Segment:
             if header is None or header.base_offset > offset:
                 break
             if offset < header.end_offset and header.holds_records:
-                return self._record_in(window, position, header, offset) if can_search(header) else None
+                if not can_search(header):
+                    return None
+                if header.body_size >= SEARCHED_BATCH:
+                    if len(self._known) >= MOST_KNOWN:
+                        self._known.clear()
+                    self._known[indexed] = position, header
+                    return find_record(self._opened().pread, position, header, self._identity, offset)
+                return self._record_in(window, position, header, offset)
             position += header.size
         return None
 
     def _record_in(self, window: Window, position: int, header: BatchHeader, offset: int) -> StoredRecord | None:
-        if header.body_size >= SEARCHED_BATCH:
-            return find_record(self._opened().pread, position, header, self._identity, offset)
         body = window.slice(position + BATCH_HEADER_SIZE, position + header.size)
         if not body_is_intact(header, body):
             return None
@@ -214,3 +228,4 @@ class Segment:
         if self._file is not None:
             self._file.close()
             self._file = None
+        self._known.clear()
