@@ -21,6 +21,7 @@ from contestants import read_cpu_time
 
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
+from headwater.columns.range_answer import ANSWER_HEAD, decode_head
 from headwater.net.blocking import deadline_after
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
@@ -28,7 +29,6 @@ from headwater.spark.ranges import Range
 from headwater.spark.record_batches import record_batches
 from headwater.spark.schema import source_schema
 from headwater.spark.stored_replay import ANSWER_BYTES
-from headwater.streams.range_answer import ANSWER_HEAD, decode_head
 from headwater.wire.message_view import MessageView
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 

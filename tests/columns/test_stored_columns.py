@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.columns.range_answer import ANSWER_HEAD, BATCH_HEAD, AnswerHead, encode_records
 from headwater.columns.stored_columns import StoredDecoder
 from headwater.streams.log_format import BatchBuilder, StoredRecord
-from headwater.streams.range_answer import ANSWER_HEAD, BATCH_HEAD, AnswerHead, encode_records
 from headwater.wire.columns import Columns
 from headwater.wire.message_view import composed
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jetstream_in_process import Desk, served
 
+from headwater.columns.range_answer import ANSWER_HEAD, AnswerHead, decode_head
 from headwater.columns.stored_columns import StoredDecoder
 from headwater.jetstream_ranges import door
-from headwater.streams.range_answer import ANSWER_HEAD, AnswerHead, decode_head
 from headwater.wire.message_view import composed
 
 ASK = "$JS.API.HEADWATER.RANGE.S"

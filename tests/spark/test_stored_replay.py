@@ -14,6 +14,7 @@ from support.stream_filling import fill, numbered
 
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
+from headwater.columns.range_answer import AnswerHead
 from headwater.columns.stored_columns import StoredDecoder
 from headwater.errors import HeadwaterError, JetStreamError, RemoteProtocolError, TransportError
 from headwater.spark.connections import READER
@@ -21,7 +22,6 @@ from headwater.spark.options import parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
 from headwater.spark.stored_replay import NotOffered, StoredReplay, refusal
-from headwater.streams.range_answer import AnswerHead
 from headwater.wire.columns import Columns
 
 CREATED = "2026-11-22T00:00:00Z"

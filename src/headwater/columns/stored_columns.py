@@ -2,7 +2,7 @@
 """Decode stored batches of a stream from the receive buffer straight into column buffers.
 
 The answer to a range request is one message: a head, then the log's records in their stored form
-(`headwater.streams.range_answer`). One decoder reads both these answers and the deliveries of a consumer, so a range
+(`headwater.columns.range_answer`). One decoder reads both these answers and the deliveries of a consumer, so a range
 begun in one way can be finished in the other; both advance the same `position`.
 
 Sizes in an answer are checked against the bytes present. Checksums are not verified: the server has done that, and TCP
@@ -25,10 +25,10 @@ else:
     from headwater.wire.memory import equals, slice_bytes
     from headwater.wire.message_view import MessageView
 
+from headwater.columns.range_answer import ANSWER_HEAD, BATCH_HEAD, RANGE_MAGIC, AnswerHead, decode_head
 from headwater.errors import RemoteProtocolError
 from headwater.streams.log_format import LOW_HALF, RECORD_CRC_SIZE, RECORD_HEAD_SIZE
 from headwater.streams.log_format import VERSION as NEWEST_VERSION
-from headwater.streams.range_answer import ANSWER_HEAD, BATCH_HEAD, RANGE_MAGIC, AnswerHead, decode_head
 
 HEAD: cython.Py_ssize_t = ANSWER_HEAD.size
 BATCH: cython.Py_ssize_t = BATCH_HEAD.size

@@ -11,11 +11,11 @@ checked when they are read. Damaged batches are skipped, reported and counted as
 
 from typing import NamedTuple, Protocol
 
+from headwater.columns.range_answer import BATCH_HEAD, encode_records
 from headwater.streams.files import FileRange
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.log_format import DIALECT_NATS, BatchHeader
 from headwater.streams.log_format import VERSION as NEWEST_VERSION
-from headwater.streams.range_answer import BATCH_HEAD, encode_records
 from headwater.streams.segment import LARGE_BATCH
 
 MOST_RECORDS = 1 << 16  # records encoded singly in one answer, some 2 us each

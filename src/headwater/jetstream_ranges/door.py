@@ -1,7 +1,7 @@
 """Handles requests for a range as stored batches: limits the size of an answer and sends it.
 
     $JS.API.HEADWATER.RANGE.<stream>   {"seq":1,"end":500001,"max_bytes":2097152}
-                                       ─▶ one message: `streams.range_answer`, or the API's error document
+                                       ─▶ one message: `columns.range_answer`, or the API's error document
 
 There is no state between requests: an answer gives its end, and the reader continues from there. So a reader that stops
 has received at most one unused answer, and permissions apply as to any request under `$JS.API`. An answer is read and
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from headwater.columns.range_answer import RANGE_VERSION, READS_RANGES, AnswerHead
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream_documents.answers import TYPE_PREFIX, Answer, encode, error_document
@@ -24,7 +25,6 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.model.header_block import lookup
 from headwater.net.piece_queue import as_bytes
 from headwater.streams.log import Log
-from headwater.streams.range_answer import RANGE_VERSION, READS_RANGES, AnswerHead
 
 if TYPE_CHECKING:
     from headwater.jetstream_ranges.collecting import Readable

@@ -3,9 +3,9 @@
 import atexit
 
 from headwater.client.blocking import BlockingClient
+from headwater.columns.range_answer import RANGE_VERSION, READS_RANGES
 from headwater.spark.server_options import ServerOptions
 from headwater.spark_runtime.idle import IdleConnections
-from headwater.streams.range_answer import RANGE_VERSION, READS_RANGES
 
 READER = b"NATS/1.0\r\n%b: %d\r\n\r\n" % (READS_RANGES, RANGE_VERSION)  # for STREAM.INFO: we read stored batches
 CONNECT_TIMEOUT = 5.0  # seconds per server

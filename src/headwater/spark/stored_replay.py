@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterator
 
 from headwater.client.blocking import BlockingClient
+from headwater.columns.range_answer import RANGE_VERSION, AnswerHead
 from headwater.columns.stored_columns import StoredDecoder
 from headwater.errors import JetStreamError, RemoteProtocolError, RequestTimeout, TransportError
 from headwater.model.timestamps import parse_time
 from headwater.net.blocking import deadline_after
 from headwater.spark.ranges import Range
-from headwater.streams.range_answer import RANGE_VERSION, AnswerHead
 from headwater.wire.columns import Columns
 from headwater.wire.server_ops import ServerOpParser
 

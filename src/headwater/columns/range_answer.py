@@ -7,7 +7,7 @@
       | first u64 | end u64                     of the stream when it was answered: sequences [first, end)
     batch = head and records
       | base offset u64 | body size u32 | records u32 | version u8 | seven zeros
-      | records of the log, of that version      (log_format.py)
+      | records of the log, of that version      (streams/log_format.py)
 
 The records are the bytes of the log, with their CRCs, which the server has checked or written itself; TCP has carried them.
 A batch may begin before `requested` and reach beyond `next`: a reader leaves out what it did not want. Here is the

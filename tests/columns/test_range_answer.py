@@ -2,8 +2,8 @@
 
 import pytest
 
+from headwater.columns.range_answer import ANSWER_HEAD, AnswerHead, decode_head, encode_records
 from headwater.streams.log_format import RecordCursor, StoredRecord
-from headwater.streams.range_answer import ANSWER_HEAD, AnswerHead, decode_head, encode_records
 
 
 def test_a_head_is_read_as_it_was_written() -> None:
