@@ -138,6 +138,18 @@ def test_a_full_disk_refuses_and_takes_the_same_id_again_when_room_returns(tmp_p
     run(tmp_path, fill)
 
 
+def test_a_purge_is_refused_until_the_disk_has_taken_it(tmp_path: Path) -> None:
+    async def purge(router: Router, files: FailingFiles) -> None:
+        assert (await ask(router, b"s", b"one", b"1"))["seq"] == 1
+        files.error = errno.ENOSPC
+        for _ in range(2):  # the second one finds no messages any more, but a restart would
+            assert "error" in await ask(router, b"$JS.API.STREAM.PURGE.S")
+        files.error = 0
+        assert (await ask(router, b"$JS.API.STREAM.PURGE.S"))["success"] is True
+
+    run(tmp_path, purge)
+
+
 def test_the_last_message_id_is_that_of_what_is_stored_when_a_batch_has_failed(tmp_path: Path) -> None:
     async def fail(router: Router, files: FailingFiles) -> None:
         assert (await ask(router, b"s", b"one", b"1"))["seq"] == 1

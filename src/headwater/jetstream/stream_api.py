@@ -221,7 +221,8 @@ class StreamApi:
         if rest is not None:
             return _purge_on(rest, stream, purge)
         answer = partial(_purged, stream, purge)
-        return Later(stream.committer.when_written, answer) if purge.count else answer(None)
+        waits = purge.count or stream.log.has_deletions  # of a purge that the disk has refused, say
+        return Later(stream.committer.when_written, answer) if waits else answer(None)
 
     def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer | Later:
         if is_empty_request(payload):
