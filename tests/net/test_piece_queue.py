@@ -16,11 +16,13 @@ class Part:
         self.content = content
         self.step = step
         self.fails = fails
+        self.copied: list[bool] = []
 
     def __len__(self) -> int:
         return len(self.content)
 
-    def send(self, descriptor: int, start: int) -> int:
+    def send(self, descriptor: int, start: int, copied: bool = False) -> int:
+        self.copied.append(copied)
         if self.fails:
             raise OSError(self.fails, os.strerror(self.fails))
         return os.write(descriptor, self.content[start : start + self.step])
@@ -103,3 +105,18 @@ def test_a_lost_peer_raises() -> None:
 
 def test_a_piece_is_bytes_or_can_be_read() -> None:
     assert (as_bytes(b"x"), as_bytes(Part(b"y"))) == (b"x", b"y")
+
+
+def test_ranges_are_copied_through_this_process_once_others_are_served_between_two_answers() -> None:
+    events = 0
+    queue, part = PieceQueue(lambda: events), Part(b"content")
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        for seen in (1, 1, 2, 1):  # since the last answer; the request's own is one
+            events += seen
+            queue.add(b"head")
+            queue.add(part)
+            queue.offer(ours.fileno())
+        assert part.copied == [False, False, True, False]
+        queue.offer(ours.fileno())
+        assert peers.recv(1000) == 4 * b"headcontent"

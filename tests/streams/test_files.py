@@ -177,17 +177,17 @@ def test_a_large_range_is_sent_as_far_as_the_socket_takes_it_and_never_all_in_on
     found = file.range(1, len(content) - 1)
     assert found is not None
     with (tmp_path / "target").open("wb") as target:  # takes whatever it is given
-        assert found.send(target.fileno(), 0) == module.SENT_AT_ONCE
+        assert found.send(target.fileno(), 0, copied=True) == module.SENT_AT_ONCE
     ours, peers = socket.socketpair()
     with ours, peers:
         ours.setblocking(False)
         got = bytearray()
         while len(got) < len(found):
-            got += peers.recv(found.send(ours.fileno(), len(got)), socket.MSG_WAITALL)
+            got += peers.recv(found.send(ours.fileno(), len(got), copied=True), socket.MSG_WAITALL)
         assert got == content[1:]
         with pytest.raises(BlockingIOError):
             while True:
-                found.send(ours.fileno(), 0)
+                found.send(ours.fileno(), 0, copied=True)
     file.close()
 
 
@@ -207,7 +207,8 @@ def test_descriptors_are_closed_with_the_last_range_of_them(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
-def test_a_range_of_a_file_that_was_cut_is_an_error_and_not_less_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_range_of_a_file_that_was_cut_is_an_error_and_not_less_data(tmp_path: Path, copied: bool) -> None:
     file = OsFiles().create(str(tmp_path / "file"))
     file.pwrite([bytes(100)], 0)
     found = file.range(50, 50)
@@ -217,9 +218,9 @@ def test_a_range_of_a_file_that_was_cut_is_an_error_and_not_less_data(tmp_path: 
     with ours, peers:
         with pytest.raises(OSError, match="shorter"):
             found.read()
-        assert found.send(ours.fileno(), 0) == 10
+        assert found.send(ours.fileno(), 0, copied) == 10
         with pytest.raises(OSError, match="shorter"):
-            found.send(ours.fileno(), 10)
+            found.send(ours.fileno(), 10, copied)
     file.close()
 
 

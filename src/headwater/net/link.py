@@ -315,7 +315,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._file_failed(error)
             return
         if self._queue is _NO_QUEUE:
-            self._queue = PieceQueue()
+            self._queue = PieceQueue(getattr(self._loop, "events_seen", None))
         queue = self._queue
         if self.output.size:
             queue.add(self.output.take())

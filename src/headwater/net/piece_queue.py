@@ -6,6 +6,7 @@ their order. Nothing here blocks: `offer` writes what the socket accepts now.
 
 import os
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:  # a broker without streams starts without their code
@@ -22,10 +23,14 @@ def as_bytes(piece: Piece) -> bytes:
 
 
 class PieceQueue:
-    """A queue of pieces with `size` bytes in all."""
+    """A queue of pieces with `size` bytes in all. `count_events()`: how often links were ready so far. Where another one was
+    since the last answer, ranges are copied through this process (`FileRange.send`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, count_events: Callable[[], int] | None = None) -> None:
         self.size = 0
+        self._count_events = count_events
+        self._events = 0  # when the last answer had been sent
+        self._copied = False  # ranges go through this process
         self._pieces: deque[Piece] = deque()
         self._start = 0  # bytes of the first piece that have been sent
 
@@ -40,6 +45,9 @@ class PieceQueue:
         the socket or a file fails; bytes written before that are not counted.
         """
         before = self.size
+        begins = self._start == 0 and self._pieces and isinstance(self._pieces[0], bytes)
+        if self._count_events is not None and begins:
+            self._copied = self._count_events() - self._events > 1
         try:
             while self._pieces and before - self.size < OFFERED:
                 sent = self._offer_first(descriptor)
@@ -48,13 +56,15 @@ class PieceQueue:
                     break
         except BlockingIOError:
             pass
+        if self._count_events is not None and self.size == 0:
+            self._events = self._count_events()
         return before - self.size
 
     def _offer_first(self, descriptor: int) -> int:
         """Write the first range, or all bytes before it."""
         first = self._pieces[0]
         if not isinstance(first, bytes):
-            return first.send(descriptor, self._start)
+            return first.send(descriptor, self._start, self._copied)
         run = [memoryview(first)[self._start :]]
         size = len(run[0])
         for place in range(1, min(len(self._pieces), MAX_PIECES)):

@@ -42,9 +42,9 @@ class FileRange(Protocol):
     def __len__(self) -> int:
         """The number of bytes."""
 
-    def send(self, descriptor: int, start: int) -> int:
-        """Send bytes from index `start` on to a socket; returns how many it accepted. Raises BlockingIOError when it
-        accepts none, OSError when the file or the socket fails."""
+    def send(self, descriptor: int, start: int, copied: bool = False) -> int:
+        """Send bytes from index `start` on to a socket; returns how many it accepted. `copied`: through this process.
+        Raises BlockingIOError when it accepts none, OSError when the file or the socket fails."""
 
     def read(self, start: int = 0) -> bytes:
         """The bytes from index `start` on. Raises OSError, also when the file has become too short."""
@@ -152,9 +152,10 @@ class _SharedDescriptor:
 
 
 class OsFileRange:
-    """Goes from the page cache into the socket through a small array, which stays in the processor's caches, and so does
-    what the peer then reads. With sendfile the peer reads pages that no cache has: two clients of Iggy that poll 1 MB at a
-    time, on two cores with the server, then get 0.85 of the rate."""
+    """Goes from the page cache into the socket: the kernel copies nothing into this process, unless it is `copied` through
+    a small array, which stays in the processor's caches, and so does what the peer then reads. With sendfile the peer reads
+    pages that no cache has: two clients of Iggy that poll 1 MB at a time, on two cores with the server, then get 0.85 of the
+    rate; one that has a core of its own, which waits less, 1.4 times the rate."""
 
     __slots__ = ("_file", "_position", "_size")
 
@@ -166,7 +167,12 @@ class OsFileRange:
     def __len__(self) -> int:
         return self._size
 
-    def send(self, descriptor: int, start: int) -> int:
+    def send(self, descriptor: int, start: int, copied: bool = False) -> int:
+        if not copied:
+            sent = os.sendfile(descriptor, self._file.number, self._position + start, self._size - start)
+            if sent == 0 and start < self._size:
+                raise _too_short()
+            return sent
         sent = 0
         most = min(self._size - start, SENT_AT_ONCE)
         while sent < most:
