@@ -50,7 +50,7 @@ def would_start(config: ServerConfig) -> None:
     """Do everything that a start does before it binds a port. Raises ConfigError for unusable certificates or users,
     EnvironmentProblem for a missing package."""
     from headwater.exchange.auth.gate import Gate
-    from headwater.exchange.listeners import tls_settings, websocket_links
+    from headwater.net.listeners import tls_settings, websocket_links
 
     options = config.broker
     Gate(options)

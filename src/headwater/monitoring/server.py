@@ -122,7 +122,7 @@ class Monitoring:
         else:
             from dataclasses import replace
 
-            from headwater.exchange.listeners import tls_settings
+            from headwater.net.listeners import tls_settings
             from headwater.net.tls import secure_link
 
             link = secure_link(tls_settings(replace(self._broker.options.tls, handshake_first=True)), owner)

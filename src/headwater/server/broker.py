@@ -246,7 +246,7 @@ class Broker:
         too_many = encode_error(MAXIMUM_CONNECTIONS)
         limits = options.connection_limits
         if options.websocket is not None:
-            from headwater.exchange.listeners import websocket_links
+            from headwater.net.listeners import websocket_links
 
             host = options.websocket.host or options.host
             make: Callable[[], LinkOwner] = sessions.make_websocket
@@ -444,14 +444,14 @@ class Broker:
 
         Raises ConfigError for files that cannot be used; nothing has changed then.
         """
-        from headwater.exchange.listeners import tls_settings
+        from headwater.net.listeners import tls_settings
 
         self._tls = tls_settings(options)
 
     def _make_link(self, owner: LinkOwner) -> Link:
         if self._tls is None:
             return Link(owner)
-        from headwater.exchange.listeners import secure_session
+        from headwater.net.listeners import secure_session
 
         return secure_session(self._tls, owner)
 

@@ -62,7 +62,7 @@ def make_leafnodes(
     )
     make_link: Callable[[LinkOwner], Link] | None = None
     if leafs.tls is not None and leafs.port is not None:
-        from headwater.exchange.listeners import tls_settings
+        from headwater.net.listeners import tls_settings
         from headwater.net.tls import secure_link
 
         make_link = partial(secure_link, tls_settings(leafs.tls))

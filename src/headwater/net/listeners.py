@@ -1,13 +1,18 @@
 """Makes the layers of client connections from the listeners' options."""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
-from headwater.exchange.session import Session
 from headwater.net.layer import Layer
 from headwater.net.link import Link, LinkOwner
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.tls import Beginning, ServerTls, TlsLayer, public_key_fingerprint, secure_link, server_context
+
+
+class SecuredOwner(Protocol):
+    """An owner that waits for the handshake of its link."""
+
+    def secured(self) -> None: ...
 
 
 def tls_settings(options: TlsOptions, *, inside_websocket: bool = False) -> ServerTls:
@@ -41,7 +46,7 @@ def tls_settings(options: TlsOptions, *, inside_websocket: bool = False) -> Serv
 
 def secure_session(settings: ServerTls, owner: LinkOwner, upper: Layer | None = None) -> Link:
     """The link of a session on a TLS connection."""
-    return secure_link(settings, owner, upper, cast(Session, owner).secured)
+    return secure_link(settings, owner, upper, cast(SecuredOwner, owner).secured)
 
 
 _MESSAGE_ROOM = 1 << 16  # bytes that a WebSocket message may have besides the largest payload
