@@ -64,7 +64,7 @@ def result(reads: list[bytes], patterns: list[bytes], first: bytes, called: byte
             function()
         desk.scheduled.clear()
     for each, link in ((publisher, own_link), (plain, plain_link), (other, other_link)):
-        subscriptions = [(one.sid, one.delivered) for one in each.outlet.subscriptions.values()]
+        subscriptions = [(one.sid, desk.router.sublist.delivered(one)) for one in each.outlet.subscriptions.values()]
         seen.append((link.take_flushed(), each.outlet.out_messages, each.outlet.out_bytes, subscriptions))
     return [*seen, publisher.traffic.messages, publisher.traffic.bytes, desk.register.noted]
 

@@ -68,7 +68,8 @@ def outcome(desk: Desk, clients: list[tuple[Session, FakeLink]]) -> list[object]
     """What every client got, and the counts of what was sent and received."""
     return [
         (link.take_flushed(), link.closed, session.traffic.messages, session.traffic.bytes, session.outlet.out_messages,
-         session.outlet.out_bytes, sorted((each.sid, each.delivered) for each in session.outlet.subscriptions.values()))
+         session.outlet.out_bytes,
+         sorted((each.sid, desk.router.sublist.delivered(each)) for each in session.outlet.subscriptions.values()))
         for session, link in clients
     ] + list(desk.register.noted)  # fmt: skip
 
@@ -125,7 +126,9 @@ def test_a_series_longer_than_its_arrays_and_one_that_is_cut_off_are_whole() -> 
         assert link.take_flushed() == expected
 
 
+LONG = b"longer-than-what-a-slot-has-room-for"
 APART = [b"l.%d" % number for number in range(12)] + [b"w.1.x", b"w.22.x", b"both", b"nobody", b"l.", b"_INBOX.l"]
+APART += [b"w.%b.x" % LONG, b"l.%b" % LONG]
 PAYLOADS = [b"", b"x" * 9, b"PUB l.1 1\r\n"]
 
 
@@ -145,7 +148,7 @@ def test_publishes_to_subjects_with_a_subscription_each_are_delivered_as_if_each
     permissions: Permissions | None,
 ) -> None:
     subscriptions = [(which, b"l.%d" % n, b"", maximum) for n, (which, maximum) in enumerate(receivers)]
-    subscriptions += [(1, b"w.*.x", b"", 0), (1, b"both", b"", 0), (2, b"both", b"", 0)]
+    subscriptions += [(1, b"w.*.x", b"", 0), (1, b"both", b"", 0), (2, b"both", b"", 0), (3, b"l.%b" % LONG, b"", 0)]
     together, alone = build(subscriptions, connect, permissions), build(subscriptions, connect, permissions)
     ops = [
         b"PUB %b %b%d\r\n%b\r\n" % (subject, reply.encode(), len(payload), payload) for subject, reply, payload in sent
@@ -182,3 +185,35 @@ def test_of_a_thousand_subjects_those_that_are_denied_are_not_published_on() -> 
         desk.feed(publisher, b"".join(b"PUB own.%d 4\r\n%04d\r\n" % (number, number) for number in range(1000)))
         allowed = [number for number in range(1000) if number not in (7, 10)]
         assert link.take_flushed() == b"".join(b"MSG own.%d %d 4\r\n%04d\r\n" % (n, n, n) for n in allowed)
+
+
+def test_what_was_delivered_is_counted_through_every_change_of_interest() -> None:
+    desk = Desk()
+    publisher, (receiver, link) = desk.connect()[0], desk.connect()
+    subjects = [b"own.%d%b" % (number, b"x" * (number % 50)) for number in range(700)]
+    desk.feed(receiver, b"".join(b"SUB %b %d\r\n" % (subject, sid) for sid, subject in enumerate(subjects)))
+    for turn in range(1, 10):
+        for _ in range(2):
+            desk.feed(publisher, b"".join(b"PUB %b 1\r\nx\r\n" % subject for subject in subjects[: 100 * turn]))
+        desk.feed(receiver, b"SUB other.%d %d\r\n" % (turn, 1000 + turn))
+    counted = [desk.router.sublist.delivered(each) for each in receiver.outlet.subscriptions.values()]
+    assert counted[:700] == [18 - 2 * (number // 100) for number in range(700)]
+    assert link.take_flushed().count(b"MSG ") == sum(counted) == receiver.outlet.out_messages
+
+
+def test_a_limit_that_is_set_later_counts_what_was_delivered_before_it() -> None:
+    desk = Desk()
+    publisher, (receiver, link) = desk.connect()[0], desk.connect()
+    desk.feed(receiver, b"".join(b"SUB own.%d %d\r\n" % (number, number) for number in range(100)))
+    desk.feed(receiver, b"SUB wild.*.x 100\r\n")
+    subjects = [b"own.%d" % number for number in range(100)] + [b"wild.%d.x" % number for number in range(3)]
+    everything = b"".join(b"PUB %b 1\r\nx\r\n" % subject for subject in subjects)
+    for _ in range(5):
+        desk.feed(publisher, everything)
+    link.take_flushed()
+    desk.feed(receiver, b"UNSUB 7 7\r\nUNSUB 8 5\r\nUNSUB 100 17\r\n")
+    for _ in range(5):
+        desk.feed(publisher, everything)
+    got = link.take_flushed()
+    assert [got.count(b"MSG own.%d " % number) for number in (6, 7, 8, 9)] == [5, 2, 0, 5]
+    assert got.count(b"MSG wild.") == 2

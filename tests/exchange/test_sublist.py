@@ -91,6 +91,18 @@ def test_a_flood_of_one_time_subjects_leaves_every_answer_right() -> None:
         assert len(sublist.match(b"once.%d" % number).plain) == expected
 
 
+def test_subjects_that_come_again_stay_right_when_there_are_more_than_the_table_has_room_for() -> None:
+    sublist = Sublist()
+    wild = Subscription(b"again.*.x", b"", b"0")
+    sublist.insert(wild)
+    for number in range(0, 90_000, 9000):
+        sublist.insert(Subscription(b"again.%d.x" % number, b"", b"1"))
+    for _ in range(3):
+        for number in range(90_000):
+            match = sublist.match(b"again.%d.x" % number)
+            assert len(match.plain) == 1 + (number % 9000 == 0)
+
+
 def test_subscriptions_that_ended_are_not_held_on_to() -> None:
     sublist = Sublist()
     ended = [Subscription(b"once.%d" % number, b"", b"1") for number in range(5000)]

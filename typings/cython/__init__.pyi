@@ -27,6 +27,7 @@ p_const_char = Any
 p_uchar = Any
 p_int = Any
 p_Py_ssize_t = Any
+p_ulonglong = Any
 p_void = Any
 
 class _Lock:

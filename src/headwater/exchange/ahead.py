@@ -8,22 +8,25 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_GET_SIZE
-    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
     from cython.cimports.headwater.exchange.flusher import Flusher
-    from cython.cimports.headwater.exchange.sublist import Outlet, Sublist, Subscription
+    from cython.cimports.headwater.exchange.sublist import Outlet, Sublist
+    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, ROOM, TEXT_AT
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
+    from cython.cimports.headwater.wire.known_subjects import KnownSubjects, Receiver
     from cython.cimports.headwater.wire.memory import OutputBuffer
     from cython.cimports.headwater.wire.publishes_ahead import PublishesAhead
     from cython.cimports.libc.string import memcmp, memcpy
 else:
     from headwater.exchange.flusher import Flusher
-    from headwater.exchange.sublist import Outlet, Sublist, Subscription
+    from headwater.exchange.sublist import Outlet, Sublist
     from headwater.wire.client_ops import ClientOpParser
+    from headwater.wire.known_subjects import KnownSubjects, Receiver
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.publishes_ahead import PublishesAhead
 
 # One for all sessions: it is filled and used up within a call that runs no Python code.
 AHEAD: PublishesAhead = PublishesAhead()
+_BEHIND: PublishesAhead = PublishesAhead()
 
 
 def deliver_ahead(ops: ClientOpParser, sublist: Sublist, flusher: Flusher, publisher: Outlet) -> cython.Py_ssize_t:
@@ -32,73 +35,99 @@ def deliver_ahead(ops: ClientOpParser, sublist: Sublist, flusher: Flusher, publi
     total: cython.Py_ssize_t = 0
     AHEAD.payload = 0
     if cython.compiled:
+        known: KnownSubjects = sublist._known
+        now: PublishesAhead = AHEAD
+        then: PublishesAhead = _BEHIND
         collected: cython.Py_ssize_t
         done: cython.Py_ssize_t
-        while True:
-            AHEAD.collect(ops, sublist._known, sublist.generation)
-            collected = AHEAD.count
-            if collected == 0:
-                return total
-            AHEAD.look_up(sublist._known)
-            done = _append(ops.message.buffer, flusher, publisher)
+        window: cython.Py_ssize_t = now.window
+        more: cython.bint
+        now.collect(ops, ops._position, window, known, sublist.generation)
+        while now.count != 0:
+            collected = now.count
+            then.count = 0
+            more = collected == window
+            if more:
+                window = min(64, 2 * window)
+            if window > 16:  # a few that all went well: the next are read meanwhile
+                if more:
+                    then.collect(ops, now.start[collected], window, known, sublist.generation)
+                more = False
+            now.look_up(known)
+            done = _append(now, ops.message.buffer, known, flusher, publisher)
             total += done
-            if not AHEAD.took(ops, done, collected):
-                return total
+            ops._position = now.start[done]
+            if done < collected:
+                window = max(1, done)
+                break
+            if more:
+                then.collect(ops, now.start[collected], window, known, sublist.generation)
+            now, then = then, now
+        AHEAD.window = window
+        sublist._met += total
     return total
 
 
-def _append(buffer: bytearray, flusher: Flusher, publisher: Outlet) -> cython.Py_ssize_t:
-    """The third pass; returns how many were delivered."""
+def _append(
+    ahead: PublishesAhead, buffer: bytearray, known: KnownSubjects, flusher: Flusher, publisher: Outlet
+) -> cython.Py_ssize_t:
+    """The third pass; returns how many were delivered. No subscription that is found has ended: that changes tags."""
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
-        ahead: PublishesAhead = AHEAD
         index: cython.Py_ssize_t
-        subscription: Subscription
+        slot: cython.p_ulonglong
+        sizes: cython.uint
         outlet: Outlet
         output: OutputBuffer
         text: cython.p_char
-        length: cython.Py_ssize_t  # of `text`
+        length: cython.Py_ssize_t  # of `text`, `<subject> <sid> `
         name: cython.Py_ssize_t  # bytes of the subject
         size: cython.Py_ssize_t  # of the tail
         target: cython.p_char
         for index in range(ahead.count):
-            subscription = cython.cast(Subscription, cython.cast(cython.p_void, ahead.only[index]))
-            outlet = subscription.outlet
-            if subscription.closed or subscription.maximum != 0 or outlet.guard is not None:
+            slot = known.slots + ahead.slot[index] * 8
+            outlet = cython.cast(Outlet, cython.cast(cython.p_void, slot[1]))
+            if outlet.guard is not None or (outlet is publisher and not outlet.echo):
                 return index
-            if outlet is publisher and not outlet.echo:
-                return index
-            output = outlet.output
+            sizes = cython.cast(cython.p_uint, slot)[6]
+            text = cython.cast(cython.p_char, slot) + TEXT_AT
+            if sizes & ELSEWHERE:
+                text = cython.cast(cython.p_char, slot[4])
+            length = sizes & 0xFFFF
             name = ahead.tail[index] - ahead.start[index] - 5
+            if length <= name or text[name] != 32 or memcmp(text, base + ahead.start[index] + 4, name) != 0:
+                return index
+            if sizes & COUNTS_ITSELF:
+                if not _counted(slot[2]):
+                    return index
+            else:
+                slot[2] += 1
+            output = outlet.output
             size = ahead.start[index + 1] - ahead.tail[index]
-            text = PyBytes_AS_STRING(cython.cast(bytes, cython.cast(cython.p_void, ahead.text[index])))
-            length = PyBytes_GET_SIZE(cython.cast(bytes, cython.cast(cython.p_void, ahead.text[index])))
-            if PyBytes_GET_SIZE(subscription.msg) == 0:  # under a wildcard: `text` is the subject
-                if length != name or memcmp(text, base + ahead.start[index] + 4, name) != 0:
-                    return index
-                output.append_message(
-                    b"MSG ",
-                    buffer,
-                    ahead.start[index] + 4,
-                    ahead.start[index] + 4 + name,
-                    subscription.after_subject,
-                    ahead.tail[index],
-                    ahead.start[index + 1],
-                )
-            else:  # `text` is `MSG <subject> <sid> `
-                if length < name + 5 or memcmp(text + 4, base + ahead.start[index] + 4, name + 1) != 0:
-                    return index
-                if output.size + length + size > PyByteArray_GET_SIZE(output.data):
-                    output.reserve(length + size)
-                target = PyByteArray_AS_STRING(output.data) + output.size
-                memcpy(target, text, length)
-                memcpy(target + length, base + ahead.tail[index], size)
-                output.size += length + size
+            if output.size + 4 + max(length, ROOM) + size > PyByteArray_GET_SIZE(output.data):
+                output.reserve(4 + max(length, ROOM) + size)
+            target = PyByteArray_AS_STRING(output.data) + output.size
+            memcpy(target, b"MSG ", 4)
+            if sizes & ELSEWHERE:
+                memcpy(target + 4, text, length)
+            else:
+                memcpy(target + 4, text, ROOM)  # all of it: a size that is known beforehand takes a few instructions
+            memcpy(target + 4 + length, base + ahead.tail[index], size)
+            output.size += 4 + length + size
             outlet.out_messages += 1
             outlet.out_bytes += ahead.size[index]
-            ahead.payload += ahead.size[index]
-            subscription.delivered += 1
+            AHEAD.payload += ahead.size[index]
             if not outlet.dirty:
                 flusher.mark(outlet)
         return ahead.count
     return 0
+
+
+def _counted(subscription: cython.ulonglong) -> cython.bint:
+    """Count a message for a subscription with wildcards; False if it has a limit."""
+    if cython.compiled:
+        receiver: Receiver = cython.cast(Receiver, cython.cast(cython.p_void, subscription))
+        if receiver.maximum != 0:
+            return False
+        receiver.delivered += 1
+    return True

@@ -412,8 +412,7 @@ class Session(ClientOpHandler):
         self.traffic.ops += 1
         found: Subscription | None = self.outlet.subscriptions.get(sid)
         if found is not None:
-            found.maximum = maximum
-            if maximum == 0 or found.delivered >= maximum:
+            if self.membership.router.sublist.limit(found, maximum):
                 self.membership.router.unsubscribe(found)
         self._acknowledge()
         return 0

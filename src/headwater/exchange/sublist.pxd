@@ -1,6 +1,6 @@
 cimport cython
 from headwater.exchange.auth.guard cimport Guard
-from headwater.wire.known_subjects cimport KnownSubjects
+from headwater.wire.known_subjects cimport KnownSubjects, Receiver
 from headwater.net.endpoint cimport Endpoint
 from headwater.wire.memory cimport OutputBuffer
 
@@ -22,12 +22,10 @@ cdef class Outlet:
 
 
 @cython.final
-cdef class Subscription:
-    # First what a delivery touches: with the object's head it is one cache line.
+cdef class Subscription(Receiver):
+    # First what a delivery touches: with what a Receiver has it is one cache line.
     cdef readonly Outlet outlet
     cdef bytes msg
-    cdef public Py_ssize_t maximum
-    cdef public Py_ssize_t delivered
     cdef public bint closed
     cdef readonly bytes subject
     cdef readonly bytes queue
@@ -91,6 +89,8 @@ cdef class Sublist:
     cdef Match _no_match
     cdef Py_ssize_t _made
     cdef Py_ssize_t _missed
+    cdef Py_ssize_t _met
+    cdef Py_ssize_t _floor
     cdef Py_ssize_t _passing
     cdef KnownSubjects _known
     cdef dict _seen
@@ -99,6 +99,8 @@ cdef class Sublist:
     cdef Node _prefix_node
     cdef Beginning _beginning
 
+    cpdef Py_ssize_t delivered(self, Subscription subscription) except -1
+    cpdef bint limit(self, Subscription subscription, Py_ssize_t maximum) except -1
     cpdef Match match(self, bytes subject)
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
@@ -106,5 +108,6 @@ cdef class Sublist:
     cdef Beginning beginning_of(self, Match match, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cpdef bint reaches(self, bytes prefix) except -1
     cdef int _remember(self, unsigned long long tag, bytes subject, Match found) except -1
+    cdef int _gave_up(self) except -1
     cdef Py_ssize_t _most_known(self) except -1
     cdef Match _grown(self, Match match, Node node)

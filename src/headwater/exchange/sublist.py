@@ -10,9 +10,9 @@ Match of another generation is stale.
 
 Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once per generation, so
 walking a new subject makes no list of subscriptions. And a table of subjects (`wire.known_subjects`) saves the walk. It
-grows with the number of subscriptions, not with a flood of one-time subjects: what then replaces what is still right is
-counted, and the table is bypassed for a while. Where a wildcard covers everything after a prefix, only the prefix is
-cached and the table is not used: a thousand subjects under `bench.>` take one entry.
+grows with the number of subscriptions and with subjects that come again, not with a flood of one-time subjects: what then
+replaces what is still right is counted, and the table is bypassed for a while. Where a wildcard covers everything after a
+prefix, only the prefix is cached and the table is not used: a thousand subjects under `bench.>` take one entry.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
 """
@@ -23,12 +23,12 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.exchange.auth.guard import Guard
     from cython.cimports.headwater.net.endpoint import Endpoint
-    from cython.cimports.headwater.wire.known_subjects import Known, KnownSubjects, tag_of
+    from cython.cimports.headwater.wire.known_subjects import Known, KnownSubjects, Receiver, tag_of
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, slice_bytes
 else:
     from headwater.exchange.auth.guard import Guard
     from headwater.net.endpoint import Endpoint
-    from headwater.wire.known_subjects import Known, KnownSubjects
+    from headwater.wire.known_subjects import Known, KnownSubjects, Receiver
     from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, slice_bytes
 
 from collections.abc import Callable
@@ -38,6 +38,7 @@ from headwater.model.subject import is_literal
 
 CACHE_SIZE: int = 1 << 13  # Matches cached for one generation of interest; interpreted, also subjects
 MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
+_FLOOR: int = 1 << 16  # under wildcards there are more subjects than subscriptions
 
 _NO_GROUPS: "list[list[Subscription]]" = []  # these two are shared and never modified
 _NO_QUEUES: list[bytes] = []
@@ -81,7 +82,7 @@ class Outlet:
         self.subscriptions: dict[bytes, Subscription] = {}
 
 
-class Subscription:
+class Subscription(Receiver):
     """One subscription of a client (`outlet`), or of the broker itself (`callback`).
 
     `msg` and `hmsg` are a MSG and HMSG line up to the tail if the subject is literal, otherwise b"". `maximum` is the
@@ -106,8 +107,10 @@ class Subscription:
         literal = is_literal(subject)
         self.msg = b"MSG " + subject + self.after_subject if literal else b""
         self.hmsg = b"HMSG " + subject + self.after_subject if literal else b""
+        self.wild = not literal
         self.maximum = 0
-        self.delivered = 0
+        self.delivered = 0  # see `Sublist.delivered`
+        self.place = 0
         self.closed = False
 
 
@@ -265,7 +268,9 @@ class Sublist:
         self._root = Node()
         self._no_match = Match(0, [])
         self._made = 0
-        self._missed = 0  # cache misses minus hits, at least 0
+        self._missed = 0  # how often the table of subjects gave up what was still right
+        self._met = 0  # and how often it had what was looked for meanwhile
+        self._floor = _FLOOR  # slots that it may have with however few subscriptions
         self._passing = 0  # the number of subjects for which the cache is still bypassed
         self._known = KnownSubjects()
         self._seen: dict[bytes, Match] = {}  # the cache when interpreted
@@ -327,10 +332,20 @@ class Sublist:
         that ended, and to the connections of these."""
         if cython.compiled:
             if self._known.size > 1 << 10 and self._known.size > 8 * self.count:
-                self._known._make(1 << 10)
+                self._known.make(1 << 9)
+                self._floor = _FLOOR
             self._known.forget_stale(self.generation)
         elif len(self._seen) > 8 * self.count:
             self._seen.clear()
+
+    def delivered(self, subscription: Subscription) -> int:
+        """How many messages were delivered to a subscription."""
+        return self._known.settle(subscription, True)
+
+    def limit(self, subscription: Subscription, maximum: cython.Py_ssize_t) -> cython.bint:
+        """Have a subscription end with so many messages since SUB; True if it got as many already."""
+        subscription.maximum = maximum
+        return self._known.settle(subscription, False) >= maximum
 
     def all(self) -> list[Subscription]:
         """Every subscription, in no particular order."""
@@ -378,7 +393,7 @@ class Sublist:
             )
         known: object = self._known.find(buffer, start, end, tag)
         if known is not None:
-            self._missed -= self._missed > 0
+            self._met += 1
             return cython.cast(Match, known)
         found: Match = self._walk(buffer, start, end)
         self._remember(tag, slice_bytes(buffer, start, end), found)
@@ -416,25 +431,38 @@ class Sublist:
         """Have the table know the Match of a subject."""
         if cython.compiled:
             only: Subscription | None = None
-            text: bytes = subject
+            outlet: Outlet | None = None
+            line: bytes = b""
             if not found.groups and len(found.plain) == 1:
                 only = found.plain[0]
-                if only.outlet is None:
-                    only = None
-                elif only.msg:
-                    subject, text = only.subject, only.msg
+                if only.maximum == 0:
+                    outlet = only.outlet
+                if only.msg:
+                    subject, line = only.subject, only.msg
+                else:
+                    line = b"MSG " + subject + only.after_subject
             evicted: cython.Py_ssize_t = self._known.evicted
-            self._known.add(tag, Known(subject, found, only, self.generation), text, self._most_known())
+            known: Known = Known(subject, found, only, b"", self.generation)
+            self._known.add(tag, known, outlet, line, self._most_known())
             if self._known.evicted != evicted:
                 self._missed += 1
-                if self._missed > 1024:  # more subjects than the table may have: for a while walking is cheaper
-                    self._missed = 0
-                    self._passing = 1 << 15
+                if self._missed > 1024:
+                    self._gave_up()
+        return 0
+
+    def _gave_up(self) -> cython.int:
+        """There are more subjects than the table may have. If they come again it may have more of them, up to 131,072, some
+        40 MB; else walking is cheaper for a while."""
+        if self._met >= self._missed and self._floor < 1 << 18:
+            self._floor *= 2
+        elif self._met < 4 * self._missed:
+            self._passing = 1 << 15
+        self._missed = self._met = 0
         return 0
 
     def _most_known(self) -> cython.Py_ssize_t:
         """The most slots of the table, a power of two, half of which are filled: four for each subscription."""
-        most: cython.Py_ssize_t = 1 << 16  # at least: under wildcards there are more subjects than subscriptions
+        most: cython.Py_ssize_t = self._floor
         while most < 4 * self.count and most < 1 << 20:
             most *= 2
         return most

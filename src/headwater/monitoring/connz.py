@@ -167,7 +167,7 @@ def _of_open(view: View, parameters: Parameters, sort: str, cid: int, offset: in
 def describe_departed(session: "Session", entry: Entry, now: int) -> Document:
     """The document of a client that has just left."""
     reason = REASONS.get(session.end_reason, session.end_reason)
-    held = [_subscription(one, session.client_id) for one in session.outlet.subscriptions.values()]
+    held = [_subscription(session, one) for one in session.outlet.subscriptions.values()]
     ending: Document = {"pending_bytes": 0, "stop": format_time(now), "reason": reason}
     return {**describe(session, entry, now), **ending, "_subscriptions": held}
 
@@ -218,14 +218,14 @@ def _encryption(session: "Session") -> Document:
     return {"tls_version": "1.3" if suite.startswith("TLS_") else "1.2", "tls_cipher_suite": suite}
 
 
-def _subscription(subscription: "Subscription", cid: int) -> Document:
+def _subscription(session: "Session", subscription: "Subscription") -> Document:
     detail: Document = {"subject": _text(subscription.subject), "sid": _text(subscription.sid)}
     if subscription.queue:
         detail["qgroup"] = _text(subscription.queue)
-    detail["msgs"] = subscription.delivered
+    detail["msgs"] = session.membership.router.sublist.delivered(subscription)
     if subscription.maximum:
         detail["max"] = subscription.maximum
-    detail["cid"] = cid
+    detail["cid"] = session.client_id
     return detail
 
 
@@ -266,7 +266,7 @@ def _list(held: Any) -> Steps:
         return held
     found = []
     for count, one in enumerate(list(held.outlet.subscriptions.values()), 1):
-        found.append(_subscription(one, held.client_id))
+        found.append(_subscription(held, one))
         if count % SUBSCRIPTIONS == 0:
             yield
     return found

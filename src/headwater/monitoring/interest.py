@@ -74,7 +74,8 @@ def _subscriptions(view: View, account: str, wanted: bytes) -> Steps:
             detail: Document = {"account": name, "account_tag": name, "subject": _text(one.subject)}
             if one.queue:
                 detail["qgroup"] = _text(one.queue)
-            detail |= {"sid": _text(one.sid), "msgs": one.delivered, "cid": session.client_id}
+            delivered = session.membership.router.sublist.delivered(one)
+            detail |= {"sid": _text(one.sid), "msgs": delivered, "cid": session.client_id}
             if one.maximum:
                 detail["max"] = one.maximum
             found.append(detail)

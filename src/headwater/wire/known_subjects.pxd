@@ -4,11 +4,19 @@ cimport cython
 cdef unsigned long long tag_of(unsigned char *name, Py_ssize_t length, Py_ssize_t generation) noexcept
 
 
+cdef class Receiver:
+    cdef readonly bint wild
+    cdef public Py_ssize_t maximum
+    cdef public Py_ssize_t delivered
+    cdef Py_ssize_t place
+
+
 @cython.final
 cdef class Known:
     cdef bytes subject
     cdef object match
-    cdef object only
+    cdef Receiver only
+    cdef bytes line
     cdef Py_ssize_t generation
 
 
@@ -16,17 +24,22 @@ cdef class Known:
 cdef class KnownSubjects:
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t evicted
-    cdef Py_ssize_t _most
+    cdef unsigned long long *slots
     cdef Py_ssize_t _used
     cdef Py_ssize_t _generation
     cdef Py_ssize_t _swept
     cdef bytearray _memory
     cdef list _owners
-    cdef unsigned long long *_slots
 
+    cdef int make(self, Py_ssize_t size) except -1
+    cdef int _empty(self, Py_ssize_t index) except -1
+    cdef Py_ssize_t settle(self, Receiver receiver, bint stays) except -1
+    cdef int forget_stale(self, Py_ssize_t generation) except -1
     cdef void prefetch_slot(self, unsigned long long tag) noexcept
     cdef Py_ssize_t find_slot(self, unsigned long long tag) noexcept
     cdef object find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, unsigned long long tag)
-    cdef int add(self, unsigned long long tag, Known known, bytes text, Py_ssize_t most) except -1
-    cdef int forget_stale(self, Py_ssize_t generation) except -1
-    cdef int _make(self, Py_ssize_t size) except -1
+    cdef int add(self, unsigned long long tag, Known known, object outlet, bytes line, Py_ssize_t most) except -1
+    cdef Py_ssize_t _room(self, unsigned long long tag) except -1
+    cdef int _move_on(self, Py_ssize_t index) except -1
+    cdef int _drop(self, Py_ssize_t index) except -1
+    cdef int _fill(self, unsigned long long *slot, Py_ssize_t index, Known known, object outlet, bytes line) except -1

@@ -1,12 +1,16 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """The subjects that were published to last, and who gets them: a table that is read without touching what it does not need.
 
-    tag ─▶ pair of slots, one cache line ─▶ two more pairs ─▶ three more …
-           slot: tag │ Known │ only receiver │ text, the bytes that begin what this one gets
+    tag ─▶ slot, one cache line ─▶ the seven behind it
+           slot: tag │ outlet │ messages it got │ sizes │ `<subject> <sid> `
 
 With a hundred thousand subjects nothing of this is in the processor's caches, and a message costs as much as it touches
-lines of memory. So a slot is half a line, and has what a delivery to one subscription needs: a caller that knows its next
-messages reads the slots of all of them ahead, and then their subscriptions (`publishes_ahead`).
+lines of memory. So a slot has all that a delivery to one subscription needs, and its subscription is not touched: its
+messages are counted in the slot (`settle`). A caller that knows its next messages reads the slots of all of them ahead
+(`publishes_ahead`).
+
+A subject that is longer than a slot has room for is read where its subscription has it. What a subscription with wildcards
+gets is counted there, for it has many slots.
 
 The tag is a hash of the subject and of the generation of interest. All steps from one to the other can be reversed, so a
 subject has other tags in other generations, and no slot need be emptied when interest changes. Different subjects may
@@ -20,9 +24,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
-    from cython.cimports.headwater.wire.cache_lines import prefetch
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
+    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, LOOKED_AT, ROOM, TEXT_AT, prefetch
     from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.libc.string import memcpy
+
+SMALLEST: int = 1 << 9  # slots, 32 KiB: what an account has until more subjects come
 
 
 def tag_of(name: cython.p_uchar, length: cython.Py_ssize_t, generation: cython.Py_ssize_t) -> cython.ulonglong:
@@ -49,13 +56,29 @@ def tag_of(name: cython.p_uchar, length: cython.Py_ssize_t, generation: cython.P
     return 1
 
 
-class Known:
-    """A subject and its Match; `only` is the only receiver, if it is one subscription of a client."""
+class Receiver:
+    """A subscription, as far as the table knows it.
 
-    def __init__(self, subject: bytes, match: object, only: object, generation: int) -> None:
+    `maximum` is the number of deliveries since SUB after which the subscription ends, 0 for no limit. `delivered`: how many
+    there were, without those that its slot counts. `place`: the number of that slot plus 1,
+    0 for none; `wild`: it has none, for its subject has wildcards.
+    """
+
+    wild: cython.bint
+    maximum: cython.Py_ssize_t
+    delivered: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+
+
+class Known:
+    """A subject and its Match; `only` is the only receiver, if it is one subscription. `line`: the MSG line up to the tail,
+    if the slot has no room for it."""
+
+    def __init__(self, subject: bytes, match: object, only: Receiver | None, line: bytes, generation: int) -> None:
         self.subject = subject
         self.match = match
         self.only = only
+        self.line = line
         self.generation = generation
 
 
@@ -71,19 +94,50 @@ class KnownSubjects:
         self._memory = bytearray()
         self._owners: list[Known | None] = []  # holds the references that the slots have without counting them
         if cython.compiled:
-            self._make(1 << 10)  # a small one until more subjects come
+            self.make(SMALLEST)
 
-    def _make(self, size: cython.Py_ssize_t) -> cython.int:
-        """An empty table of `size` slots, a power of two."""
+    def make(self, size: cython.Py_ssize_t) -> cython.int:
+        """Begin again with an empty table of `size` slots, a power of two."""
         if cython.compiled:
-            self._memory = bytearray(size * 32 + 64)
+            index: cython.Py_ssize_t
+            for index in range(self.size):
+                self._empty(index)
+            self._memory = bytearray(size * 64 + 64)
             base: cython.p_char = PyByteArray_AS_STRING(self._memory)
             over: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, base) & 63
-            self._slots = cython.cast(cython.p_ulonglong, base + 64 - over)
+            self.slots = cython.cast(cython.p_ulonglong, base + 64 - over)
             self._owners = [None] * size
             self.size = size
             self._used = self._swept = 0
         return 0
+
+    def _empty(self, index: cython.Py_ssize_t) -> cython.int:
+        """Empty a slot. What it has counted is its subscription's."""
+        if cython.compiled:
+            known: Known | None = self._owners[index]
+            if known is not None:
+                slot: cython.p_ulonglong = self.slots + index * 8
+                if known.only is not None and known.only.place == index + 1:
+                    known.only.delivered += slot[2]
+                    known.only.place = 0
+                slot[0] = slot[1] = 0
+                self._owners[index] = None
+        return 0
+
+    def settle(self, receiver: Receiver, stays: cython.bint) -> cython.Py_ssize_t:
+        """How many messages a subscription got. Without `stays` its messages need a look from now on."""
+        if cython.compiled:
+            index: cython.Py_ssize_t = receiver.place - 1
+            known: Known | None
+            if 0 <= index < self.size:
+                known = self._owners[index]
+                if known is not None and known.only is receiver:
+                    receiver.delivered += self.slots[index * 8 + 2]
+                    self.slots[index * 8 + 2] = 0
+                    if not stays:
+                        self.slots[index * 8 + 1] = 0
+                        receiver.place = 0
+        return receiver.delivered
 
     def forget_stale(self, generation: cython.Py_ssize_t) -> cython.int:
         """Empty a few slots of other generations, in turn: after an eighth as many calls as there are slots, nothing is held
@@ -96,28 +150,26 @@ class KnownSubjects:
                 index = self._swept
                 there = self._owners[index]
                 if there is not None and there.generation != generation:
-                    self._slots[index * 4] = 0
-                    self._owners[index] = None
+                    self._empty(index)
                 self._swept = (index + 1) & (self.size - 1)
         return 0
 
     def prefetch_slot(self, tag: cython.ulonglong) -> None:
-        """Have the line of `tag` read that most often has its slot."""
+        """Have the line of `tag` read that most often is its slot."""
         if cython.compiled:
-            prefetch(self._slots + (tag & (self.size - 2)) * 4)
+            prefetch(self.slots + (tag & (self.size - 1)) * 8)
 
     def find_slot(self, tag: cython.ulonglong) -> cython.Py_ssize_t:
-        """The first word of the slot with this tag, or -1."""
+        """The number of the slot with this tag, or -1."""
         if cython.compiled:
-            home: cython.Py_ssize_t = tag & (self.size - 2)
-            at: cython.Py_ssize_t
-            step: cython.int
-            for step in range(8):  # as `add` places it
-                at = ((home + step) & (self.size - 1)) * 4
-                if self._slots[at] == tag:
-                    return at
-                if self._slots[at] == 0:
+            index: cython.Py_ssize_t = tag & (self.size - 1)
+            _step: cython.int
+            for _step in range(LOOKED_AT):
+                if self.slots[index * 8] == tag:
+                    return index
+                if self.slots[index * 8] == 0:
                     break
+                index = (index + 1) & (self.size - 1)
         return -1
 
     def find(
@@ -125,40 +177,120 @@ class KnownSubjects:
     ) -> object:
         """The Match of the subject `buffer[start:end]`, whose tag this is; or None."""
         if cython.compiled:
-            at: cython.Py_ssize_t = self.find_slot(tag)
-            if at >= 0:
-                known: Known = cython.cast(Known, cython.cast(cython.p_void, self._slots[at + 1]))
+            index: cython.Py_ssize_t = self.find_slot(tag)
+            if index >= 0:
+                known: Known = cython.cast(Known, self._owners[index])
                 if equals(buffer, start, end, known.subject):
                     return known.match
         return None
 
-    def add(self, tag: cython.ulonglong, known: Known, text: bytes, most: cython.Py_ssize_t) -> cython.int:
-        """Add a subject that is not there; the table may have `most` slots. `known` holds what `text` is part of."""
+    def add(
+        self, tag: cython.ulonglong, known: Known, outlet: object, line: bytes, most: cython.Py_ssize_t
+    ) -> cython.int:
+        """Add a subject that is not there; the table may have `most` slots.
+
+        `outlet` gets its messages unlooked at, None if they need a look; `known.only` holds it. `line`: their MSG line up to
+        the tail.
+        """
         if cython.compiled:
             if known.generation != self._generation:
                 self._generation = known.generation
                 self._used = 0
             if self._used * 2 >= self.size and self.size < most:
-                self._make(self.size * 2)
+                self.make(self.size * 2)
             elif self.size > most:
-                self._make(most)
-            home: cython.Py_ssize_t = tag & (self.size - 2)
-            index: cython.Py_ssize_t = home
-            step: cython.int
-            there: Known | None
-            for step in range(8):
-                index = (home + step) & (self.size - 1)
-                there = self._owners[index]
-                if there is None or there.generation != self._generation:
-                    self._used += 1
-                    break
-            else:  # the window is full
-                self.evicted += 1
-                index = home + ((tag >> 40) & 1)
+                self.make(most)
+            self._used += 1
+            slot: cython.p_ulonglong = self.slots + self._room(tag) * 8
+            index: cython.Py_ssize_t = (slot - self.slots) >> 3
             self._owners[index] = known
-            slot: cython.p_ulonglong = self._slots + index * 4
             slot[0] = tag
-            slot[1] = cython.cast(cython.ulonglong, cython.cast(cython.p_void, known))
-            slot[2] = 0 if known.only is None else cython.cast(cython.ulonglong, cython.cast(cython.p_void, known.only))
-            slot[3] = cython.cast(cython.ulonglong, cython.cast(cython.p_void, text))
+            slot[1] = slot[2] = 0
+            if outlet is not None and known.only is not None:
+                self._fill(slot, index, known, outlet, line)
+        return 0
+
+    def _room(self, tag: cython.ulonglong) -> cython.Py_ssize_t:
+        """The number of an empty slot for this tag. Subjects that are nearer to the slot of their tag than it move on: so
+        none is far from there, and few find no room. A table that is half full would else lose one in a hundred."""
+        if cython.compiled:
+            last: cython.Py_ssize_t = self.size - 1
+            index: cython.Py_ssize_t = tag & last
+            away: cython.Py_ssize_t = 0
+            there: Known | None = self._owners[index]
+            while there is not None and there.generation == self._generation and away < LOOKED_AT:
+                if ((index - cython.cast(cython.Py_ssize_t, self.slots[index * 8])) & last) < away:
+                    break
+                index = (index + 1) & last
+                away += 1
+                there = self._owners[index]
+            if there is not None and there.generation == self._generation:
+                if away == LOOKED_AT:
+                    index = (index - 1) & last  # the last one that a search looks at
+                    self._drop(index)
+                else:
+                    self._move_on(index)
+            self._empty(index)
+            return index
+        return 0
+
+    def _move_on(self, index: cython.Py_ssize_t) -> cython.int:
+        """Have what is in a slot, and as much of what is behind it as must, move on by one."""
+        if cython.compiled:
+            last: cython.Py_ssize_t = self.size - 1
+            end: cython.Py_ssize_t = index
+            there: Known | None = self._owners[end]
+            while there is not None and there.generation == self._generation:
+                # Of a full table it moves no more than 64.
+                if (end - cython.cast(cython.Py_ssize_t, self.slots[end * 8])) & last >= LOOKED_AT - 1 or (
+                    end - index
+                ) & last == 64:
+                    self._drop(end)
+                    break
+                end = (end + 1) & last
+                there = self._owners[end]
+            self._empty(end)
+            before: cython.Py_ssize_t
+            while end != index:
+                before = (end - 1) & last
+                there = self._owners[before]
+                memcpy(self.slots + end * 8, self.slots + before * 8, 64)
+                self._owners[end] = there
+                self._owners[before] = None
+                if there is not None and there.only is not None and there.only.place == before + 1:
+                    there.only.place = end + 1
+                end = before
+            self.slots[index * 8] = 0
+        return 0
+
+    def _drop(self, index: cython.Py_ssize_t) -> cython.int:
+        """A subject that is still right gives way."""
+        self.evicted += 1
+        self._used -= 1
+        return self._empty(index)
+
+    def _fill(
+        self, slot: cython.p_ulonglong, index: cython.Py_ssize_t, known: Known, outlet: object, line: bytes
+    ) -> cython.int:
+        """Write into a slot what a delivery needs."""
+        if cython.compiled:
+            only: Receiver = cython.cast(Receiver, known.only)
+            size: cython.Py_ssize_t = PyBytes_GET_SIZE(line) - 4
+            if size > 0xFFFF:
+                return 0
+            sizes: cython.uint = cython.cast(cython.uint, size)
+            if size > ROOM:
+                known.line = line
+                sizes |= ELSEWHERE
+                slot[4] = cython.cast(cython.ulonglong, cython.cast(cython.p_void, PyBytes_AS_STRING(line) + 4))
+            else:
+                memcpy(cython.cast(cython.p_char, slot) + TEXT_AT, PyBytes_AS_STRING(line) + 4, size)
+            if not only.wild:
+                self.settle(only, False)  # in a slot of another generation
+                only.place = index + 1
+            else:
+                sizes |= COUNTS_ITSELF
+                slot[2] = cython.cast(cython.ulonglong, cython.cast(cython.p_void, only))
+            cython.cast(cython.p_uint, slot)[6] = sizes
+            slot[1] = cython.cast(cython.ulonglong, cython.cast(cython.p_void, outlet))
         return 0

@@ -11,10 +11,10 @@ cdef class PublishesAhead:
     cdef Py_ssize_t[65] start
     cdef Py_ssize_t[64] tail
     cdef Py_ssize_t[64] size
-    cdef unsigned long long[64] only
-    cdef unsigned long long[64] text
+    cdef Py_ssize_t[64] slot
     cdef unsigned long long[64] _tag
 
-    cdef int collect(self, ClientOpParser ops, KnownSubjects known, Py_ssize_t generation) except -1
+    cdef int collect(
+        self, ClientOpParser ops, Py_ssize_t at, Py_ssize_t window, KnownSubjects known, Py_ssize_t generation
+    ) except -1
     cdef int look_up(self, KnownSubjects known) except -1
-    cdef int took(self, ClientOpParser ops, Py_ssize_t done, Py_ssize_t collected) except -1

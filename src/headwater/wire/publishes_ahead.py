@@ -3,11 +3,11 @@
 
     PUB a.17 128␍␊ …      PUB b.3 128␍␊ …      PUB a.99 128␍␊ …      up to 64 of them
     1. `collect`          the tag of each subject; its slot is prefetched
-    2. `look_up`          its subscription and the beginning of its MSG line are prefetched
+    2. `look_up`          finds the slot; what it only points to is prefetched
     3. the router         appends one message after the other, in their order (`exchange.ahead`)
 
 With a hundred thousand subjects each step from one object to the next waits for memory, a hundred times as long as for an
-instruction. In passes over many messages these waits overlap.
+instruction. In passes over many messages these waits overlap, and the next messages are collected before these are appended.
 
 A pass ends before the first message that is not of this kind: one whose subject the table does not know, which has other
 receivers, headers, or a reply that may be reserved is left to the session. Compiled only.
@@ -17,7 +17,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
-    from cython.cimports.headwater.wire.cache_lines import prefetch
+    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.known_subjects import KnownSubjects, tag_of
     from cython.cimports.headwater.wire.publish_series import _sizes_end
@@ -29,8 +29,8 @@ else:
 
 
 class PublishesAhead:
-    """The positions of `count` messages in one buffer, and the subscription and text (`known_subjects`) of each; valid
-    until the table changes.
+    """The positions of `count` messages in one buffer, and the slot (`known_subjects`) of each; valid until the table
+    changes.
 
     `window`: how many are tried together, more after all of them could be delivered, fewer after not. `payload`: bytes
     of the payloads that were delivered.
@@ -41,12 +41,18 @@ class PublishesAhead:
         self.window = 4
         self.payload = 0
 
-    def collect(self, ops: ClientOpParser, known: KnownSubjects, generation: cython.Py_ssize_t) -> cython.int:
+    def collect(
+        self,
+        ops: ClientOpParser,
+        at: cython.Py_ssize_t,
+        window: cython.Py_ssize_t,
+        known: KnownSubjects,
+        generation: cython.Py_ssize_t,
+    ) -> cython.int:
         """The first pass, over the ops that follow in `ops`. Two in turn with one subject end it: they are a run or a
         series."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(ops.message.buffer))
-            at: cython.Py_ssize_t = ops._position
             filled: cython.Py_ssize_t = ops._filled
             count: cython.Py_ssize_t = 0
             stop: cython.Py_ssize_t
@@ -54,7 +60,7 @@ class PublishesAhead:
             size: cython.Py_ssize_t = 0
             tag: cython.ulonglong
             before: cython.ulonglong = 0
-            while count < self.window and at + 8 <= filled and memcmp(base + at, b"PUB ", 4) == 0:
+            while count < window and at + 8 <= filled and memcmp(base + at, b"PUB ", 4) == 0:
                 stop = word_end(base, at + 4, filled)
                 if stop == filled or base[stop] != 32 or base[at + 4] == 95 or base[at + 4] == 36:  # _ $
                     break
@@ -83,27 +89,23 @@ class PublishesAhead:
         """The second pass."""
         if cython.compiled:
             index: cython.Py_ssize_t
-            at: cython.Py_ssize_t
-            slots: cython.p_ulonglong = known._slots
+            number: cython.Py_ssize_t
+            slot: cython.p_ulonglong
+            outlet: cython.ulonglong = 0
+            sizes: cython.uint
             for index in range(self.count):
-                at = known.find_slot(self._tag[index])
-                if at < 0 or slots[at + 2] == 0:
+                number = known.find_slot(self._tag[index])
+                slot = known.slots + number * 8
+                if number < 0 or slot[1] == 0:
                     self.count = index
                     break
-                self.only[index] = slots[at + 2]
-                self.text[index] = slots[at + 3]
-                prefetch(cython.cast(cython.p_void, slots[at + 2]))
-                prefetch(cython.cast(cython.p_void, slots[at + 3] + 16))
-        return 0
-
-    def took(self, ops: ClientOpParser, done: cython.Py_ssize_t, collected: cython.Py_ssize_t) -> cython.int:
-        """`done` of the `collected` messages were delivered: advance `ops`. Returns whether more of them may follow."""
-        if cython.compiled:
-            ops._position = self.start[done]
-            full: cython.bint = collected == self.window
-            if done < collected:
-                self.window = max(1, done)
-            elif full:
-                self.window = min(64, 2 * self.window)
-            return done == collected and full
+                self.slot[index] = number
+                if slot[1] != outlet:
+                    outlet = slot[1]
+                    prefetch(cython.cast(cython.p_void, outlet))
+                sizes = cython.cast(cython.p_uint, slot)[6]
+                if sizes & ELSEWHERE:
+                    prefetch(cython.cast(cython.p_void, slot[4]))
+                if sizes & COUNTS_ITSELF:
+                    prefetch(cython.cast(cython.p_void, slot[2]))
         return 0
