@@ -39,8 +39,7 @@ class OffsetSet:
             bits = self._blocks.get(number)
             self._looked = _NONE if bits is None else bits.to_bytes(BLOCK // 8, "little")
             self._looked_at = number
-        at: cython.Py_ssize_t = (offset - number * _BLOCK) >> 3
-        byte: cython.int = self._looked[at]
+        byte: cython.int = self._looked[(offset - number * _BLOCK) >> 3]
         return byte >> (offset & 7) & 1 == 1
 
     def add(self, start: int, end: int) -> int:
@@ -57,24 +56,20 @@ class OffsetSet:
         return added
 
     def add_each(self, offsets: Sequence[int], start: cython.longlong, end: cython.longlong) -> list[int]:
-        """Add those in `[start, end)`; returns those that were new, in their order. The bits of a block are made into bytes
-        once for all offsets that follow one another there."""
+        """Add those in `[start, end)`, which come block by block as a rule; returns those that were new, in their order."""
         new: list[int] = []
         number: cython.longlong = -1
         bits = bytearray()
-        offset: cython.longlong
-        at: cython.Py_ssize_t
-        mask: cython.int
         for each in offsets:
-            offset = each
+            offset: cython.longlong = each
             if not start <= offset < end:
                 continue
             if offset // _BLOCK != number:
                 self._put(number, bits)
                 number = offset // _BLOCK
                 bits = bytearray(self._blocks.get(number, 0).to_bytes(BLOCK // 8, "little"))
-            at = (offset - number * _BLOCK) >> 3
-            mask = 1 << (offset & 7)
+            at: cython.Py_ssize_t = (offset - number * _BLOCK) >> 3
+            mask: cython.int = 1 << (offset & 7)
             if not bits[at] & mask:
                 bits[at] |= mask
                 new.append(each)
@@ -85,8 +80,7 @@ class OffsetSet:
 
     def _put(self, number: int, bits: bytearray) -> None:
         if number >= 0:
-            merged = int.from_bytes(bits, "little")
-            self._blocks[number] = FULL if merged == FULL else merged
+            self._blocks[number] = FULL if (merged := int.from_bytes(bits, "little")) == FULL else merged
 
     def count(self, start: int, end: int) -> int:
         """How many of `[start, end)` are in the set."""
