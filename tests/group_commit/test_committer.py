@@ -16,7 +16,6 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.options import SMALLEST_SEGMENT, SyncPolicy
-from headwater.streams.segment import LARGE_BATCH
 from headwater.streams.writer import StagedBatch
 
 
@@ -194,7 +193,7 @@ def test_after_a_large_write_the_next_one_is_prepared_when_nothing_waits(prepare
         options = LogOptions(sync="never", preallocate_bytes=4 * LONE_BYTES, prepares=prepares)
         bench.log = Log.open(bench.files, "other", options, 1)
         bench.committer = Committer(bench.log, None, bench._on_durable, bench._on_failed)
-        sizes = [LARGE_BATCH, LARGE_BATCH // 2, 2 * LONE_BYTES, LARGE_BATCH]
+        sizes = [INLINE_BYTES + 1, INLINE_BYTES // 2, 2 * LONE_BYTES, INLINE_BYTES + 1]
         for sequence, size in enumerate(sizes, 1):
             bench.log.stage(b"s", b"", bytes(size), 1)
             bench.committer.add(Item(b"", b"", b"s", sequence, 8, b""), size)

