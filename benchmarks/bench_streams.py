@@ -209,7 +209,7 @@ def start_servers(directory: Path, stack: ExitStack) -> list[Contestant]:
     """Ours, ours with a sync every two minutes, nats-server with `sync_interval: always` and with default settings."""
     always, seldom = directory / "always.conf", directory / "ours-2m.conf"
     always.write_text(f'jetstream {{ store_dir: "{directory / "always"}", sync_interval: always }}\n')
-    seldom.write_text(f'jetstream {{ store_dir: "{directory / "ours-2m"}", sync_interval: 2m }}\n')
+    seldom.write_text(f'jetstream {{ store_dir: "{directory / "ours-2m"}", sync_interval: "2m" }}\n')
     return [
         stack.enter_context(start_headwater("-js", "-sd", str(directory / "ours"))),
         stack.enter_context(start_headwater("-c", str(seldom), name="headwater, 2m")),

@@ -35,7 +35,7 @@ def contestants(directory: Path) -> dict[str, Callable[[], Contestant]]:
 
     def configured(folder: str, interval: str) -> list[str]:
         path = directory / f"{folder}.conf"
-        path.write_text(f'jetstream {{ store_dir: "{directory / folder}", sync_interval: {interval} }}\n')
+        path.write_text(f'jetstream {{ store_dir: "{directory / folder}", sync_interval: "{interval}" }}\n')
         return ["-c", str(path)]
 
     return {
