@@ -78,7 +78,11 @@ class Arrivals:
             match, buffer, message.subject, message.subject_end
         )
         prefix: bytes | None = None if beginning is None else beginning.prefix
-        if SERIES.collect_frames(ops, self._head, prefix, beginning is not None and beginning.deep) == 1:
+        deep: cython.bint = beginning is not None and beginning.deep
+        # A route's limit is for the whole line, CR LF included.
+        SERIES.limit(ops._max_payload, ops._max_line - len(self._head) - 2)
+        ops._behind = SERIES.gather(message, self._head, ops._behind, ops._filled, prefix, deep)
+        if SERIES.count == 1:
             return 0
         self.router.route_series(None, match, buffer, SERIES)
         return SERIES.count

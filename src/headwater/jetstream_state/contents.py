@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 import msgspec
 
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.batch_replaces import previous_of, replaced_by
 from headwater.jetstream_state.expiry import Expiry
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import rollup_of
@@ -23,7 +24,6 @@ from headwater.jetstream_state.recount import Recount
 from headwater.jetstream_state.retention import Limits, Oldest, refusal
 from headwater.jetstream_state.schedules import Row, Schedules, ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
-from headwater.jetstream_state.stored_batch import previous_of, replaced_by
 from headwater.jetstream_state.subject_table import (
     SubjectFilter,
     SubjectRow,

@@ -2,7 +2,6 @@ cimport cython
 from headwater.wire.client_ops cimport ClientOpParser
 from headwater.wire.memory cimport OutputBuffer
 from headwater.wire.message_view cimport MessageView
-from headwater.wire.route_ops cimport RouteOpParser
 
 
 cdef Py_ssize_t _covered_end(bytearray buffer, Py_ssize_t start, Py_ssize_t filled, bint deep) noexcept
@@ -22,8 +21,8 @@ cdef class PublishSeries:
     cdef Py_ssize_t[256] _end
 
     cdef Py_ssize_t collect(self, ClientOpParser ops, bytes prefix, bint deep) except -1
-    cdef Py_ssize_t collect_frames(self, RouteOpParser ops, bytes head, bytes prefix, bint deep) except -1
-    cdef Py_ssize_t _gather(
+    cdef int limit(self, Py_ssize_t max_payload, Py_ssize_t max_line) except -1
+    cdef Py_ssize_t gather(
         self, MessageView message, bytes head, Py_ssize_t at, Py_ssize_t filled, bytes prefix, bint deep
     ) except -1
     cdef int append_frames(self, OutputBuffer output, bytearray buffer, bytes head) except -1

@@ -24,14 +24,12 @@ if cython.compiled:
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.memory import OutputBuffer, has_empty_token, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
-    from cython.cimports.headwater.wire.route_ops import RouteOpParser
     from cython.cimports.headwater.wire.scan import word_end
     from cython.cimports.libc.string import memchr, memcmp, memcpy
 else:
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.message_view import MessageView
-    from headwater.wire.route_ops import RouteOpParser
 
 MOST = 256  # messages, the length of the arrays
 
@@ -105,22 +103,16 @@ class PublishSeries:
         """
         self.count = 1
         if cython.compiled:
-            self._max_payload, self._max_line = ops.max_payload, ops.max_control_line
-            ops._position = self._gather(ops.message, b"PUB ", ops._position, ops._filled, prefix, deep)
+            self.limit(ops.max_payload, ops.max_control_line)
+            ops._position = self.gather(ops.message, b"PUB ", ops._position, ops._filled, prefix, deep)
         return self.count
 
-    def collect_frames(
-        self, ops: RouteOpParser, head: bytes, prefix: bytes | None, deep: cython.bint
-    ) -> cython.Py_ssize_t:
-        """As `collect`, for a peer's frames that begin with `head`."""
-        self.count = 1
-        if cython.compiled:
-            # A route's limit is for the whole line, CR LF included.
-            self._max_payload, self._max_line = ops._max_payload, ops._max_line - PyBytes_GET_SIZE(head) - 2
-            ops._behind = self._gather(ops._message, head, ops._behind, ops._filled, prefix, deep)
-        return self.count
+    def limit(self, max_payload: cython.Py_ssize_t, max_line: cython.Py_ssize_t) -> cython.int:
+        """The most bytes of a payload, and of a control line without its beginning, in what is gathered from now on."""
+        self._max_payload, self._max_line = max_payload, max_line
+        return 0
 
-    def _gather(
+    def gather(
         self,
         message: MessageView,
         head: bytes,
@@ -129,7 +121,9 @@ class PublishSeries:
         prefix: bytes | None,
         deep: cython.bint,
     ) -> cython.Py_ssize_t:
-        """Collect `message` and what follows from `at` on; returns where that ends. Compiled only."""
+        """Collect `message` and those from `at` on that begin with `head` and have its receivers (`collect`); returns where
+        they end."""
+        self.count = 1
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(message.buffer))
             verb: cython.p_char = PyBytes_AS_STRING(head)

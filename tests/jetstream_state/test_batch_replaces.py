@@ -1,10 +1,10 @@
-"""What a batch leaves to do once it is durable."""
+"""What the messages of a batch stand in for."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.jetstream_state.batch_replaces import previous_of
 from headwater.jetstream_state.items import Item, Particulars
-from headwater.jetstream_state.stored_batch import previous_of
 from headwater.jetstream_state.subject_table import SubjectTable
 
 BATCHES = st.lists(st.lists(st.tuples(st.sampled_from([b"a", b"b", b""]), st.booleans()), max_size=5), max_size=5)
