@@ -18,10 +18,9 @@ from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_state.admission import Admitted, Duplicate
 from headwater.jetstream_state.atomic_batch import BATCH_ID, Abandoned, BatchSoFar, Committed, Message, OpenBatches
 from headwater.jetstream_state.items import Answer, Item, all_of
-from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, of_batch_alone
+from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, of_batch_alone
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND

@@ -36,12 +36,11 @@ from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
-from headwater.jetstream_state.admission import Admitted, Duplicate
 from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.fast_batch import LENT, steering_of
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.jetstream_state.items import Answer
-from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, naming
+from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, naming
 
 
 class Capture:

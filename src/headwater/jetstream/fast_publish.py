@@ -15,7 +15,6 @@ from headwater.group_commit.committer import Committer
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.api_errors import api_error, store_error
-from headwater.jetstream_state.admission import Admitted, Duplicate
 from headwater.jetstream_state.atomic_batch import BatchSoFar, is_supported
 from headwater.jetstream_state.fast_batch import (
     COMMIT_WITHOUT,
@@ -30,6 +29,7 @@ from headwater.jetstream_state.fast_batch import (
     steering_of,
 )
 from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.publish_checks import Admitted, Duplicate
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import without_header

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.jetstream_state.admission import Admitted, Duplicate, Unwritten
 from headwater.jetstream_state.atomic_batch import BatchSoFar
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.counters import Counted, Sums, added, check_is_addition, sourced
@@ -25,8 +24,11 @@ from headwater.jetstream_state.expiry import with_ttl_of_at_least
 from headwater.jetstream_state.items import Item, ItemsBySubject, Particulars
 from headwater.jetstream_state.publish_checks import (
     MAX_HEADER_BLOCK,
+    Admitted,
     Allowed,
     Demands,
+    Duplicate,
+    Unwritten,
     check_after_id,
     check_before_id,
     is_ttl,

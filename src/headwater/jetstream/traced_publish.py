@@ -16,9 +16,9 @@ from headwater.jetstream.capture import Capture
 from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_state.admission import Duplicate
 from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
 from headwater.jetstream_state.fast_batch import steering_of
+from headwater.jetstream_state.publish_checks import Duplicate
 from headwater.jetstream_state.trace_reasons import DUPLICATE, reason_of
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_header

@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Iterator
 import msgspec
 
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.jetstream_state.batch_replaces import previous_of, replaced_by
 from headwater.jetstream_state.expiry import Expiry
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import rollup_of
@@ -29,6 +28,8 @@ from headwater.jetstream_state.subject_table import (
     SubjectRow,
     SubjectTable,
     memory_size,
+    previous_of,
+    replaced_by,
     stored_size,
 )
 from headwater.model.subject import is_literal

@@ -10,16 +10,19 @@
 All of these begin with `Nats-`. A block without such a line, one whose only such line is the message id, the common case,
 and one that also names the stream cost one walk over their bytes. `lone_message_id` is hot and compiled; interpreted, and
 for long or other blocks, it searches. `of_batch_alone` is its like for messages of atomic batches.
+
+`Admitted` and `Duplicate` are what `jetstream/publish_rules.py` then decides.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import cython
 
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_state.counters import INCREMENT_HEADER, check_increment
+from headwater.jetstream_state.counters import INCREMENT_HEADER, Sum, check_increment
+from headwater.jetstream_state.items import Item, Particulars
 from headwater.jetstream_state.schedule_checks import ScheduleRules, check_schedule
 from headwater.model.header_block import finder, lookup
 from headwater.model.timestamps import SECOND, parse_duration
@@ -33,6 +36,49 @@ _ID_LINE = b"\r\n" + _ID + b":"
 _SEARCH = -2  # of `_walk`
 LONGEST_REMEMBERED = 64  # bytes of a TTL; a header may have a thousand times as many
 LONGEST_WALK = 1024  # bytes; a search takes less for each byte and more for each call
+
+
+class Admitted(NamedTuple):
+    """A publish to be stored. `size`: the bytes it adds to the stream. `particulars`: see `Item`. `tail`: the part of its
+    acknowledgement after the sequence; b"" for the ordinary one. `sum`: the new value of a counter."""
+
+    header_block: bytes
+    payload: bytes
+    message_id: bytes
+    size: int
+    particulars: Particulars | None
+    tail: bytes = b""
+    sum: Sum | None = None
+
+
+class Duplicate(NamedTuple):
+    """A publish whose message is already stored, or being written, with this sequence."""
+
+    sequence: int
+
+
+class Unwritten(Protocol):
+    """The messages that are staged or being written (`Committer`)."""
+
+    @property
+    def full(self) -> bool:
+        """Whether further messages would only pile up in memory."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is staged or being written."""
+        ...
+
+    @property
+    def waiting(self) -> list[Item]:
+        """The staged messages."""
+        ...
+
+    @property
+    def writing(self) -> list[Item]:
+        """The messages being written."""
+        ...
 
 
 def naming(stream: str) -> bytes:

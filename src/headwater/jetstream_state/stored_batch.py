@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """What the messages of a batch leave to do once they are durable: roll-ups, TTLs, republishing.
 
-Hot and compiled: it runs over every message of a stream with such settings. What has to be looked up before the batch is
-counted: `batch_replaces`.
+Hot and compiled: it runs over every message of a stream with such settings. What is looked up before the batch is
+counted: `subject_table`.
 """
 
 from collections.abc import Callable

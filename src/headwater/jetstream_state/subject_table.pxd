@@ -31,3 +31,6 @@ cdef class SubjectTable:
     cpdef tuple add_all(self, list[Item] items)
     cpdef tuple replace_all(self, list[Item] items, long long most)
     cpdef Py_ssize_t last(self, bytes pattern) except? -1  # long long: Cython writes a literal that C refuses
+
+cpdef dict previous_of(list[Item] items, SubjectTable subjects)
+cpdef dict replaced_by(list[Item] items, SubjectTable subjects)

@@ -9,7 +9,8 @@ With a limit per subject the table also has the sequences of all its messages (`
 when another arrives; of a subject with one message, as most of a bucket, they are in its row. Without a history, the last
 message of a subject may become unknown when it is deleted: the next request searches for it once.
 
-`SubjectFilter` is the filter of a consumer, with a cache, because the subjects of a stream repeat.
+`SubjectFilter` is the filter of a consumer, with a cache, because the subjects of a stream repeat. `previous_of` and
+`replaced_by` tell what a batch stands in for, before the table counts it.
 """
 
 from collections import deque
@@ -459,3 +460,45 @@ class SubjectTable:
             return ((pattern, place) for pattern, place in found if place)
         named = ((self._rows.name(place), place) for place in self._places())
         return (item for item in named if wanted.matches(item[0]))
+
+
+def previous_of(items: list[Item], subjects: SubjectTable) -> dict[int, int]:
+    """By sequence, the message of the same subject before each of these, which are not added yet; 0 for none."""
+    known: dict[bytes, int] = {}
+    found: dict[int, int] = {}
+    is_alone: cython.bint = False  # behind a roll-up of everything
+    item: Item
+    for item in items:
+        if item.subject:
+            sequence = item.sequence
+            before = known.get(item.subject)
+            found[sequence] = before if before is not None else 0 if is_alone else subjects.last(item.subject)
+            if item.particulars is not None and item.particulars.rollup == b"all":
+                known, is_alone = {}, True
+            known[item.subject] = sequence
+    return found
+
+
+def replaced_by(items: list[Item], subjects: SubjectTable) -> dict[int, tuple[int, int]]:
+    """By sequence of those of these, which are not added yet, that roll up their subject: the only message of the
+    subject before it and its size, 0 for none and where only the log has the size. Those with more before them are
+    left out: only the log has their sequences."""
+    found: dict[int, tuple[int, int]] = {}
+    newest: dict[bytes, tuple[int, int] | None] = {}  # None: more than one may be there
+    item: Item
+    kind: bytes
+    for item in items:
+        kind = item.particulars.rollup if item.particulars is not None else b""
+        if kind == b"all":
+            return found
+        if kind == b"sub" and is_literal(item.subject):  # with wildcards it replaces messages of other subjects, too
+            if item.subject not in newest:
+                lone = subjects.total(item.subject) <= 1
+                newest[item.subject] = (subjects.last(item.subject), 0) if lone else None
+            only = newest[item.subject]
+            if only is not None:
+                found[item.sequence] = only
+            newest[item.subject] = (item.sequence, item.size)
+        elif item.subject:
+            newest[item.subject] = None
+    return found
