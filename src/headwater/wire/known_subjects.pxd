@@ -29,9 +29,11 @@ cdef class KnownSubjects:
     cdef Py_ssize_t _generation
     cdef Py_ssize_t _swept
     cdef bytearray _memory
+    cdef Py_ssize_t _mapped
     cdef list _owners
 
     cdef int make(self, Py_ssize_t size) except -1
+    cdef int _give_back(self) except -1
     cdef int _empty(self, Py_ssize_t index) except -1
     cdef Py_ssize_t settle(self, Receiver receiver, bint stays) except -1
     cdef int forget_stale(self, Py_ssize_t generation) except -1
