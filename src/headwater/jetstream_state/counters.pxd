@@ -17,5 +17,5 @@ cdef class Sums:
     cdef dict _written
     cpdef total(self, bytes subject, long long increment)
     cpdef int note_all_done(self, list[Item] items, bint stored) except -1
-    cdef int _settle(self, bytes subject, long long sequence, bint stored) except -1
+    cpdef int note_done(self, bytes subject, long long sequence, bint stored) except -1
     cdef int _remember(self, bytes subject, _Held held) except -1

@@ -187,23 +187,20 @@ class Sums:
         """The same, of a `total`."""
         self._unwritten[subject] = _Held(sequence, value, b"")
 
-    def note_done(self, subject: bytes, sequence: int, *, stored: bool) -> None:
-        """The message is durable, or was lost."""
-        self._settle(subject, sequence, stored)
-
-    def note_all_done(self, items: list[Item], stored: cython.bint) -> cython.int:
-        """As `note_done` for each of these."""
-        item: Item
-        for item in items:
-            self._settle(item.subject, item.sequence, stored)
-        return 0
-
-    def _settle(self, subject: bytes, sequence: cython.longlong, stored: cython.bint) -> cython.int:
+    def note_done(self, subject: bytes, sequence: cython.longlong, stored: cython.bint) -> cython.int:
+        """The message is durable or, if not `stored`, was lost."""
         held: _Held | None = self._unwritten.get(subject)
         if held is not None and held.sequence == sequence:
             del self._unwritten[subject]
             if stored:
                 self._remember(subject, held)
+        return 0
+
+    def note_all_done(self, items: list[Item], stored: cython.bint) -> cython.int:
+        """As `note_done` for each of these."""
+        item: Item
+        for item in items:
+            self.note_done(item.subject, item.sequence, stored)
         return 0
 
     def _remember(self, subject: bytes, held: _Held) -> cython.int:

@@ -134,8 +134,7 @@ class KnownSubjects:
         return 0
 
     def __dealloc__(self) -> None:
-        if cython.compiled and self._mapped > 0:
-            munmap(self.slots, self._mapped)
+        self._give_back()
 
     def _empty(self, index: cython.Py_ssize_t) -> cython.int:
         """Empty a slot. What it has counted is its subscription's."""
