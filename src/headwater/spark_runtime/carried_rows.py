@@ -10,6 +10,7 @@ The partition goes along. A worker reads it where the reader offers no rows, or 
 JVM is Spark's own code; where that looks otherwise than we know it, nothing is replaced.
 """
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
+
+logger = logging.getLogger(__name__)
 
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the planner's main module
 PARAMETERS = ("reader", "data_source", "schema", "max_arrow_batch_size", "infile", "outfile")
@@ -42,10 +45,12 @@ def carry_rows() -> bool:
         return True  # it was forked from a planner of ours
     code = getattr(theirs, "__code__", None)
     if theirs is None or code is None or code.co_varnames[: code.co_argcount] != PARAMETERS:
+        logger.warning("micro_batches_left_to_workers: this Spark's planner has another partitions_func")
         return False
     try:
         main.partitions_func = with_rows(theirs)
-    except ImportError:
+    except ImportError as error:
+        logger.warning("micro_batches_left_to_workers: %s", error)
         return False
     return True
 
