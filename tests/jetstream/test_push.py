@@ -4,7 +4,19 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.jetstream_in_process import served
+from support.jetstream_in_process import Desk, Listener, served
+
+
+async def more_than_a_window(desk: Desk, ack_policy: str) -> Listener:
+    """Who listens to a consumer with flow control of a stream of 40 messages, more than may be on their way."""
+    await desk.make("S")
+    for _ in range(40):
+        await desk.publish("S.x", b"x" * 8000)
+    ear = desk.listen("to")
+    await desk.consume(
+        "S", "c", deliver_subject="to", ack_policy=ack_policy, flow_control=True, idle_heartbeat=100_000_000
+    )
+    return ear
 
 
 def test_messages_wait_for_a_listener(tmp_path: Path) -> None:
@@ -57,13 +69,7 @@ def test_who_is_deleted_waits_for_no_listener(tmp_path: Path) -> None:
 def test_a_full_window_waits_for_the_client_to_say_how_far_it_has_come(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as desk:
-            await desk.make("S")
-            for _ in range(40):
-                await desk.publish("S.x", b"x" * 8000)
-            ear = desk.listen("to")
-            await desk.consume(
-                "S", "c", deliver_subject="to", ack_policy="none", flow_control=True, idle_heartbeat=100_000_000
-            )
+            ear = await more_than_a_window(desk, "none")
             messages, flow_reply, stalled = 0, b"", b""
             while not stalled:
                 received = await ear.next()
@@ -93,13 +99,7 @@ def test_an_answer_to_flow_control_with_numbers_of_no_stream_settles_nothing(
 ) -> None:
     async def main() -> None:
         async with served(tmp_path) as desk:
-            await desk.make("S")
-            for _ in range(40):
-                await desk.publish("S.x", b"x" * 8000)
-            ear = desk.listen("to")
-            await desk.consume(
-                "S", "c", deliver_subject="to", ack_policy="flow_control", flow_control=True, idle_heartbeat=100_000_000
-            )
+            ear = await more_than_a_window(desk, "flow_control")
             received = await ear.next()
             while not received.header_block.startswith(b"NATS/1.0 100 FlowControl"):
                 received = await ear.next()

@@ -69,14 +69,19 @@ def large_log(folder: Path, **options: int) -> Log:
     return log
 
 
+def write_staged(log: Log) -> None:
+    """All that is staged, as one batch."""
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+
+
 def store(log: Log, *sizes: int) -> None:
     """A batch of one record for each size."""
     for size in sizes:
         log.stage(b"s", b"", bytes([log.next_offset % 251]) * size, 1)
-        batch = log.seal()
-        assert batch is not None
-        log.write(batch)
-        log.publish(batch)
+        write_staged(log)
 
 
 def ranged(log: Log, offset: int) -> bytes | None:
@@ -165,10 +170,7 @@ def test_one_record_is_read_without_the_rest_of_its_batch(tmp_path: Path, monkey
     store(log, *[10] * 20)
     for number in range(2000):
         log.stage(b"s", b"", b"%08d" % number * 20, 1)
-    batch = log.seal()
-    assert batch is not None
-    log.write(batch)
-    log.publish(batch)
+    write_staged(log)
     store(log, 10)
     sizes: list[int] = []
     pread = os.pread
@@ -196,10 +198,7 @@ def test_damage_to_a_record_of_a_batch_that_is_known_is_found(tmp_path: Path) ->
     log = large_log(tmp_path)
     for number in range(200):
         log.stage(b"s", b"", b"%08d." % number * 20, 1)
-    batch = log.seal()
-    assert batch is not None
-    log.write(batch)
-    log.publish(batch)
+    write_staged(log)
     store(log, 10)
     assert log.reader.record(100) is not None
     (path,) = tmp_path.glob("*.log")
