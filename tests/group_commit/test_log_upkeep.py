@@ -129,7 +129,7 @@ def test_deletions_that_a_full_disk_refused_give_their_room_back_when_there_is_s
         await bench.committer.flush()
         size = bench.log.size_bytes
 
-        used = sum(map(len, bench.files.live.values()))
+        used = bench.files.used
         bench.files.capacity = used
         bench.log.discard_range(0, 40)
         bench.committer.note_deletions()

@@ -120,7 +120,7 @@ class Scenario:
                 else:
                     self.world.loop.network.break_connections(one, other)
             elif fault == "full":
-                node.disk.capacity = sum(map(len, node.disk.live.values())) + random.choice((0, 100, 5000))
+                node.disk.capacity = node.disk.used + random.choice((0, 100, 5000))
                 await asyncio.sleep(random.uniform(0.1, 3.0))
                 node.disk.capacity = None
             elif fault == "slow":

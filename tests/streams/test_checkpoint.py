@@ -177,7 +177,7 @@ def test_offsets_that_a_refused_batch_used_up_at_the_end_stay_gaps_over_a_clean_
     for _ in range(3):
         log.stage(b"s", b"", b"kept", 1)
     commit(log)
-    files.capacity = sum(map(len, files.live.values()))
+    files.capacity = files.used
     for _ in range(5):
         log.stage(b"s", b"", bytes(4000), 1)
     refused = log.seal()

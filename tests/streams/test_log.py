@@ -293,7 +293,7 @@ def test_a_full_disk_refuses_the_batch_and_the_log_goes_on_when_room_returns() -
     log = open_log(files)
     append(log, b"one")
     size = len(files.content("log/00000000000000000000.log"))
-    files.capacity = sum(map(len, files.live.values())) + 100
+    files.capacity = files.used + 100
     refused = stage(log, b"x" * 1000)
     waiting = stage(log, b"next")
     with pytest.raises(DiskFull) as caught:

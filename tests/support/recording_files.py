@@ -149,8 +149,13 @@ class RecordingFiles:
         """None when `growth` more bytes fit, else how many do."""
         if self.capacity is None:
             return None
-        free = max(0, self.capacity - sum(map(len, self.live.values())))
+        free = max(0, self.capacity - self.used)
         return None if growth <= free else free
+
+    @property
+    def used(self) -> int:
+        """Bytes of files that have a name."""
+        return sum(len(self.live[inode]) for inode in set(self.names.values()))
 
     def content(self, path: str) -> bytes:
         return bytes(self.live[self.names[path]])

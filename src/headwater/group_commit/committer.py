@@ -36,10 +36,10 @@ else:
     from headwater.group_commit.pace import Pace
     from headwater.group_commit.write_stats import WriteStats
 
-from headwater.errors import StorageError
+from headwater.errors import DiskFull, StorageError
 from headwater.group_commit.log_upkeep import LogUpkeep, as_storage_error
 from headwater.group_commit.writers import Writers
-from headwater.streams.log import Log
+from headwater.streams.log import Log, seal_deletions
 from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
@@ -222,13 +222,40 @@ class Committer:
     def _timed_write(self, batch: StagedBatch) -> float:
         """Blocking: write the batch; returns the duration in seconds."""
         begun = perf_counter()
-        self._log.write(batch)
+        self._write(batch)
         return perf_counter() - begun
+
+    def _write(self, batch: StagedBatch) -> None:
+        """Blocking. While the room that deletions need is not there, nothing else is written."""
+        reserve = self._writers.reserve if self._writers is not None else None
+        if reserve is None or (batch.builders and reserve.whole):
+            self._log.write(batch)
+        elif not batch.builders:
+            reserve.run(self._log.write, batch)
+        elif reserve.keep():
+            self._log.write(batch)
+        else:
+            raise DiskFull(
+                "no room to store messages: what is left is for deletions", hint="free space, then try again"
+            )
+
+    def _write_refused_deletions(self, error: BaseException) -> BaseException | None:
+        """The disk had no room for records, with which these deletions were to be written: write them alone. Returns the
+        error that remains."""
+        batch = seal_deletions(self._log)
+        try:
+            self._write(batch)
+        except StorageError as failure:
+            self._log.abandon(batch)
+            self.upkeep.try_again()
+            return failure
+        self._log.publish(batch)
+        return None
 
     def _write_here(self, batch: StagedBatch, paced: Pace | None) -> cython.int:
         begun: cython.double = perf_counter()
         try:
-            self._log.write(batch)
+            self._write(batch)
         except StorageError as error:
             self._finish(batch, error)
             return 0
@@ -268,7 +295,10 @@ class Committer:
                 self._log.abandon(batch)
                 self._on_failed(items, as_storage_error(error))
                 if self._log.has_deletions:
-                    self.upkeep.try_again()
+                    if batch.record_count and self._writers is not None and isinstance(error, DiskFull):
+                        error = self._write_refused_deletions(error)
+                    else:
+                        self.upkeep.try_again()
             else:
                 if batch is not None:
                     self._log.publish(batch)

@@ -9,10 +9,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from headwater.errors import StorageError, WriteFailed
+from headwater.group_commit.reserve import SIZE
 from headwater.group_commit.writers import Writers
 from headwater.streams.log import Log, Upkeep
+from headwater.streams.upkeep import live_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +126,10 @@ class LogUpkeep:
         return upkeep is not None and self._maintain(upkeep)
 
     def _maintain(self, upkeep: Upkeep) -> bool:
+        reserve = self._writers.reserve if self._writers is not None else None
+        maintain = self._log.maintain
+        if reserve is not None and needs_little_room(upkeep):
+            maintain = partial(reserve.run, maintain)
         if self._writers is None:
             error: BaseException | None = None
             try:
@@ -131,7 +138,7 @@ class LogUpkeep:
                 error = failure
             self._finish(upkeep, error)
             return True
-        self._writers.submit(self._log.maintain, upkeep, lambda _, error: self._finish(upkeep, error))
+        self._writers.submit(maintain, upkeep, lambda _, error: self._finish(upkeep, error))
         return True
 
     def _finish(self, upkeep: Upkeep, error: BaseException | None) -> None:
@@ -148,6 +155,12 @@ class LogUpkeep:
                 self.try_again()
         if self._is_due() or not (self._start_upkeep() or self._start_compression()):
             self._resume()
+
+
+def needs_little_room(upkeep: Upkeep) -> bool:
+    """Whether the reserve is enough for it until it gives room back. Compacting needs room for all that stays; a checkpoint
+    gives nothing back."""
+    return upkeep.checkpoint is None and (upkeep.compact is None or live_bytes(upkeep.compact) <= SIZE // 2)
 
 
 def as_storage_error(error: BaseException) -> StorageError:

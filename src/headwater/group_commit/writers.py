@@ -17,6 +17,8 @@ from threading import Thread
 from time import monotonic_ns
 from typing import Generic, NamedTuple, TypeVar
 
+from headwater.group_commit.reserve import Reserve
+
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
@@ -36,9 +38,11 @@ AHEAD = 2  # jobs per thread: the running one and the next, so that the thread n
 
 
 class Writers:
-    """`count` threads, started with the first job; they belong to the event loop in which it was submitted."""
+    """`count` threads, started with the first job; they belong to the event loop in which it was submitted. `reserve`: of
+    the disk that they write to; None: there is none."""
 
     def __init__(self, count: int, name: str) -> None:
+        self.reserve: Reserve | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: SimpleQueue[_Work[object, object] | None] = SimpleQueue()
         self._count = count

@@ -132,6 +132,7 @@ class Service:
         if not self.files.is_open:
             return
         await self._housekeeper.stop()
+        self.files.reserve.release()
         for topic in list(self.topics.values()):
             if topic.entry.partitions:
                 await self.files.close_partitions(topic.partitions)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from headwater.errors import DiskFull, StorageError
+from headwater.group_commit.reserve import Reserve
 from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
 from headwater.iggy.catalog import Catalog, TopicEntry, UserEntry
@@ -65,6 +66,7 @@ class TopicFiles:
     ) -> None:
         self.directory = directory
         self.writers = Writers(WRITERS, "headwater-iggy-write")
+        self.reserve = self.writers.reserve = Reserve(files, str(directory))
         self.findings: list[Finding] = []  # faults and losses in this store
         self.on_finding: Callable[[Finding], None] | None = None  # called for each finding after the start
         self.note: Callable[..., None] = lambda kind, **fields: None  # reports an event to operators
@@ -133,6 +135,7 @@ class TopicFiles:
         if set(catalog.identities) - known:
             store.save(catalog.encode())
         self.findings += store.findings
+        self.reserve.keep()
         return catalog, recovered
 
     def _recover_topic(self, catalog: Catalog, entry: TopicEntry) -> RecoveredTopic:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
+from headwater.group_commit.reserve import Reserve
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.consumer_registry import ConsumerRegistry
@@ -136,6 +137,8 @@ class StreamRegistry:
         """Recover every stream and its durable consumers. Raises EnvironmentProblem when the directory cannot be used."""
         self.writers = writers
         recovered = await self._in_thread(self._recover)
+        writers.reserve = Reserve(self.settings.files, self.settings.directory)
+        await self._in_thread(writers.reserve.keep)
         for finding in self.findings():
             report(logger, finding)
         for stream, consumers, journal in recovered:
@@ -149,6 +152,8 @@ class StreamRegistry:
     async def stop(self) -> None:
         """Write and acknowledge staged messages, and store the consumers' states."""
         streams, synced = list(self.streams.values()), self.settings.log_options.sync == "always"
+        if self.writers is not None and self.writers.reserve is not None:
+            self.writers.reserve.release()
         await end_streams(streams, self._consumers, sync=not synced)
         self.streams.clear()
 

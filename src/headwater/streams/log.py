@@ -70,7 +70,7 @@ from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Compression, Upkeep, plan_upkeep
 
-__all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep", "begin_log"]
+__all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep", "begin_log", "seal_deletions"]
 
 CHECKPOINT_BYTES = 32 << 20  # of bodies; the most that a start after a crash reads, at some 0.5 GB/s
 CHECKPOINT_SHARE = 16  # a checkpoint is at most a sixteenth of what is written between two of them
@@ -493,8 +493,7 @@ class Log:
     def _flush_deletions(self) -> None:
         if self._deletions and self._writer.failure is None:
             self.staging.restart(self._live.end)
-            batch = StagedBatch([], self._writer.next_offset, self._writer.next_offset, self._deletions)
-            self._deletions = []
+            batch = seal_deletions(self)
             self._writer.write(batch)
             self.publish(batch)
 
@@ -525,3 +524,10 @@ def begin_at(log: Log, offset: int) -> None:
     log.staging.skip_to(offset)
     log._live.extend(offset, offset)
     log._live.advance()
+
+
+def seal_deletions(log: Log) -> StagedBatch:
+    """The deletions that `seal` has not taken, as a batch of their own, to be written before what is staged."""
+    at, deletions = log._writer.next_offset, log._deletions
+    log._deletions = []
+    return StagedBatch([], at, at, deletions)

@@ -14,6 +14,7 @@ from then on every write raises it again without touching the disk. A failed fsy
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import cython
@@ -37,7 +38,7 @@ from headwater.streams.log_format import BatchBuilder
 from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions
 from headwater.streams.saved_state import SavedState
-from headwater.streams.segment import Segment
+from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 from headwater.streams.tombstones import Range, encode_tombstones
 from headwater.streams.upkeep import Upkeep
 
@@ -252,6 +253,8 @@ class LogWriter:
                     compress=upkeep.compress,
                 )
         except OSError as error:
+            if upkeep.compact is not None:
+                self._drop_unfinished(upkeep.compact.path.removesuffix(SUFFIX) + NEW_SUFFIX)
             raise storage_error("give room back", error) from error
 
     def _save_checkpoint(self, content: bytes) -> None:
@@ -269,7 +272,13 @@ class LogWriter:
                 file.close()
             self._files.rename(path + NEW_ENDING, path)
         except OSError as error:
+            self._drop_unfinished(path + NEW_ENDING)
             raise storage_error("save a checkpoint", error) from error
+
+    def _drop_unfinished(self, path: str) -> None:
+        """On a full disk it would take what room there is."""
+        with suppress(OSError):
+            self._files.unlink(path)
 
     @property
     def has_written(self) -> bool:
