@@ -44,3 +44,13 @@ def test_a_message_object_becomes_the_same_row() -> None:
     taken = columns.take()
     assert values(taken.subjects) == ["a.\ufffd".encode()]
     assert values(taken.payloads) == [b"x"]
+
+
+def test_values_that_are_absent_for_thousands_of_rows_are_empty() -> None:
+    columns = MessageColumns()
+    for number in range(3000):
+        columns.append(composed(b"a", b"r" if number == 2000 else b"", b"", b"x"))
+    columns.append_message("a", "", b"", b"x")
+    taken = columns.take()
+    assert [at for at, reply in enumerate(values(taken.replies)) if reply] == [2000]
+    assert values(taken.blocks) == [b""] * 3001

@@ -29,6 +29,7 @@ cdef class Offsets:
     cdef Py_ssize_t capacity
     cdef readonly Py_ssize_t size
     cdef int append(self, Py_ssize_t value) except? -1
+    cdef int fill(self, Py_ssize_t size, Py_ssize_t value) except? -1
     cdef int truncate(self, Py_ssize_t size) except? -1
     cdef int grow(self) except? -1
 
@@ -38,6 +39,7 @@ cdef class TextColumn:
     cdef readonly Offsets ends
     cdef int append_slice(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef int append(self, bytes text) except? -1
+    cdef int pad(self, Py_ssize_t count) except? -1
     cdef int truncate(self, Py_ssize_t count) except? -1
 
 cdef class ColumnDecoder(RecordingHandler):

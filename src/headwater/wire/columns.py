@@ -31,9 +31,12 @@ from typing import NamedTuple
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.cpython.object import Py_SIZE
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.server_ops import RecordingHandler
+    from cython.cimports.libc.string import memcpy
 else:
     from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
     from headwater.wire.message_view import MessageView
@@ -53,10 +56,19 @@ MAX_TOKENS = 16  # in an acknowledgement subject; 12 are in use
 def is_ascii(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
     """Whether no byte of `buffer[start:end]` is above 0x7F."""
     if cython.compiled:
-        at: cython.Py_ssize_t
-        for at in range(start, end):
-            if buffer[at] > 127:
+        base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+        word: cython.ulonglong = 0
+        high: cython.ulonglong = 0x01010101  # a longer literal would be a Python object
+        high = (high | high << 32) * 128
+        while start + 8 <= end:
+            memcpy(cython.address(word), base + start, 8)
+            if word & high != 0:
                 return False
+            start += 8
+        while start < end:
+            if base[start] > 127:
+                return False
+            start += 1
         return True
     return buffer[start:end].isascii()
 
@@ -156,6 +168,16 @@ class Offsets:
         self.size += 1
         return 0
 
+    def fill(self, size: cython.Py_ssize_t, value: cython.Py_ssize_t) -> cython.int:
+        """Append `value` until there are `size` values. Needs self.size <= size."""
+        at: cython.Py_ssize_t
+        while self.capacity < size:
+            self.grow()
+        for at in range(self.size, size):
+            self.view[at] = value
+        self.size = size
+        return 0
+
     def truncate(self, size: cython.Py_ssize_t) -> cython.int:
         """Drop all values after the first `size`. Needs 1 <= size <= self.size."""
         self.size = size
@@ -191,13 +213,27 @@ class TextColumn:
         self.ends = Offsets()
 
     def append_slice(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        self.data.append_slice(buffer, start, end)
-        self.ends.append(self.data.size)
+        data: OutputBuffer = self.data
+        if cython.compiled:  # `OutputBuffer.append_slice`, without its calls
+            length: cython.Py_ssize_t = end - start
+            if data.size + length > Py_SIZE(data.data):
+                data.reserve(length)
+            memcpy(PyByteArray_AS_STRING(data.data) + data.size, PyByteArray_AS_STRING(buffer) + start, length)
+            data.size += length
+        else:
+            data.append_slice(buffer, start, end)
+        self.ends.append(data.size)
         return 0
 
     def append(self, text: bytes) -> cython.int:
         self.data.append(text)
         self.ends.append(self.data.size)
+        return 0
+
+    def pad(self, count: cython.Py_ssize_t) -> cython.int:
+        """Append empty values until there are `count`."""
+        if self.ends.size <= count:
+            self.ends.fill(count + 1, self.data.size)
         return 0
 
     def truncate(self, count: cython.Py_ssize_t) -> cython.int:

@@ -2,8 +2,9 @@
 """Deliveries of any subscription, straight from the receive buffer into column buffers.
 
 The columns are the parts of a message: subject, reply subject, header block, payload. Each is one run of bytes and the
-int32 ends of its values, which is Arrow's layout. An absent reply subject or header block is an empty value. Subjects
-are valid UTF-8, as Arrow demands: other bytes become U+FFFD.
+int32 ends of its values, which is Arrow's layout. An absent reply subject or header block is an empty value, which is
+appended when the next one that is not empty is, or at the end. Subjects are valid UTF-8, as Arrow demands: other bytes
+become U+FFFD.
 
 `columns.ColumnDecoder` does more, for consumers of a stream. Offsets are int32, so the owner takes the columns before
 `size` reaches `columns.MAX_SIZE`.
@@ -54,8 +55,12 @@ class MessageColumns:
         """Append a message from the receive buffer."""
         buffer: bytearray = message.buffer
         self.append_text(self.subjects, buffer, message.subject, message.subject_end)
-        self.append_text(self.replies, buffer, message.reply, message.reply_end)
-        self.blocks.append_slice(buffer, message.headers, message.payload)
+        if message.reply != message.reply_end:
+            self.replies.pad(self.rows)
+            self.append_text(self.replies, buffer, message.reply, message.reply_end)
+        if message.headers != message.payload:
+            self.blocks.pad(self.rows)
+            self.blocks.append_slice(buffer, message.headers, message.payload)
         self.payloads.append_slice(buffer, message.payload, message.end)
         self.rows += 1
         return 0
@@ -63,7 +68,7 @@ class MessageColumns:
     def append_text(
         self, column: TextColumn, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.int:
-        if start == end or is_ascii(buffer, start, end):
+        if is_ascii(buffer, start, end):
             column.append_slice(buffer, start, end)
         else:
             column.append(slice_bytes(buffer, start, end).decode("utf-8", "replace").encode())
@@ -71,6 +76,8 @@ class MessageColumns:
 
     def append_message(self, subject: str, reply: str, header_block: bytes, data: bytes) -> None:
         """Append a message that already exists as Python objects."""
+        self.replies.pad(self.rows)
+        self.blocks.pad(self.rows)
         for column, text in ((self.subjects, subject), (self.replies, reply)):
             column.append(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode())
         self.blocks.append(header_block)
@@ -80,5 +87,7 @@ class MessageColumns:
     def take(self) -> TakenMessages:
         """Remove and return all rows."""
         rows = self.rows
+        self.replies.pad(rows)
+        self.blocks.pad(rows)
         self.rows = 0
         return TakenMessages(rows, self.subjects.take(), self.replies.take(), self.blocks.take(), self.payloads.take())
