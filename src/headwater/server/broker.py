@@ -367,7 +367,13 @@ class Broker:
         if options.operator is None:
             self._take_accounts(self.accounts, self.sessions, options.accounts)
         self._mappings_changed(self.accounts, self.sessions)
+        self._make_room(self.accounts, self.sessions)
         return left
+
+    def _make_room(self, accounts: Accounts, sessions: Sessions) -> None:
+        from headwater.server.room import make_room  # here: a start does not need it
+
+        make_room(accounts, sessions)
 
     def _take_accounts(self, accounts: Accounts, sessions: Sessions, listed: Iterable[AccountOptions]) -> None:
         """Apply other options to existing accounts and add new ones, whose streams are available a moment later."""
@@ -422,6 +428,7 @@ class Broker:
         self._mappings_changed(accounts, sessions)
         if name in trust.tokens:
             self.stream_services.limits_changed(accounts[name], accounts, self.system_account)
+        self._make_room(accounts, sessions)
         sessions.judge_again(name)
 
     def observe(self) -> "View":

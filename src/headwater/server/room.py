@@ -1,0 +1,37 @@
+"""Ends the newest connections above a limit that was lowered in a running broker, its own or an account's."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+
+from headwater.exchange.account import Account
+from headwater.exchange.session import Session
+from headwater.exchange.sessions import Sessions
+from headwater.wire import error_texts
+
+logger = logging.getLogger(__name__)
+
+
+def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
+    """End as many clients as are too many. Of clients that are too many for several processes with one port, each ends its
+    share."""
+    clients = [session for session in reversed(sessions.all()) if not session.end_reason]
+    members = Counter(session.membership.account for session in clients)
+    for account in accounts:
+        limit = account.options.max_connections if account.options is not None else -1
+        if 0 <= limit < members[account]:
+            ours = [session for session in clients if session.membership.account is account]
+            _end(ours[: len(ours) - limit], error_texts.MAXIMUM_ACCOUNT_CONNECTIONS, f"of account {account.name}")
+    clients = [session for session in clients if not session.end_reason]
+    total = len(clients) + sessions.watch.elsewhere()
+    surplus = total - sessions.options.max_connections
+    if surplus > 0:
+        share = -(-surplus * len(clients) // total)
+        _end(clients[:share], error_texts.MAXIMUM_CONNECTIONS, "of the server")
+
+
+def _end(clients: list[Session], text: str, whose: str) -> None:
+    for session in clients:
+        session.expire(text)
+    if clients:
+        logger.info("Closed %d connections to fall within max_connections %s", len(clients), whose)
