@@ -38,3 +38,10 @@ def test_requests_that_the_account_sends_to_another_one_are_left_alone() -> None
     NotEnabled(router, Domain(), ["$JS.API.CONSUMER.>"]).start()
     assert ask(router, b"$JS.API.CONSUMER.INFO.S.c") == (0, [])
     assert ask(router, b"$JS.API.INFO") == (1, [10039])
+
+
+def test_an_account_that_asks_another_one_for_information_learns_that_nobody_answers_the_rest() -> None:
+    router = Router(lambda work: None, 1, 1 << 20)
+    NotEnabled(router, Domain("hub"), ["$JS.API.INFO", "$JS.API.CONSUMER.MSG.NEXT.S.c"]).start()
+    assert ask(router, b"$JS.API.CONSUMER.INFO.S.c") == (0, [])
+    assert ask(router, b"$JS.hub.API.STREAM.NAMES") == (0, [])

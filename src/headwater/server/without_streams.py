@@ -7,7 +7,8 @@
 
 The subjects are those of jetstream/service.py, `$JS.API.>` and those of the domain. Requests that nats-server refuses before
 it checks the account get the same error number here: those that need a cluster, and invalid JSON. An account that imports
-the API, or a part of it, from another one gets no answer from here: its requests go there.
+the API, or a part of it, from another one gets no answer from here: its requests go there. One that imports INFO gets none
+at all, as at nats-server: it uses the other account's streams, and a client that learns that nobody answers tries without.
 """
 
 from collections.abc import Iterable
@@ -39,6 +40,8 @@ class NotEnabled:
 
     def start(self) -> None:
         """Start answering. The interest is not announced in the cluster: each node does this for its own clients."""
+        if self._imports(API_PREFIX + b"INFO"):
+            return
         own = self.router.subscribe_between(API_PREFIX + b">", self._on_api, announce=False)
         self._subscriptions.append(own)
         if self._domain.name:
@@ -53,13 +56,16 @@ class NotEnabled:
     def _on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         if self.router.over_route or subject[len(API_PREFIX) :].startswith(_WITHOUT_ANSWER):
             return False
-        if any(matches(pattern, subject) for pattern in self._imported):
+        if self._imports(subject):
             return False
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is not None and reply and call.route.kind != _SILENT:
             answer = refusal_of(call, self._error(call.route.kind, payload))
             self.router.publish(reply, b"", b"", encode(answer))
         return True
+
+    def _imports(self, subject: bytes) -> bool:
+        return any(matches(pattern, subject) for pattern in self._imported)
 
     def _error(self, kind: str, payload: bytes) -> JetStreamError:
         if kind.endswith(("_leader_stepdown_response", "_remove_peer_response")):
