@@ -77,9 +77,14 @@ class StreamImports:
         home, callback = self._home, origin.callback
 
         def deliver(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
-            if callback is not None:
-                return callback(rename.to_local(exporter.inbox or subject), reply, header_block, payload)
-            local = subject if exporter.inbox else rename.to_local(subject)
+            inbox = exporter.inbox
+            local = subject if inbox else rename.to_local(subject)
+            if callback is not None:  # a mirror, say, which stores the message under the subject that it shows
+                before, home.inbox = home.inbox, rename.to_local(inbox) if inbox else b""
+                try:
+                    return callback(local, reply, header_block, payload)
+                finally:
+                    home.inbox = before
             return home.deliver_to(origin, local, reply, header_block, payload)
 
         return deliver
