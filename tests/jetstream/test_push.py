@@ -134,6 +134,25 @@ def test_an_ephemeral_one_that_nobody_hears_is_deleted(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_what_a_watcher_was_told_of_does_not_expire_before_it_has_subscribed(tmp_path: Path) -> None:
+    second = 10**9
+
+    async def main() -> None:
+        clock = [10**18]
+        async with served(tmp_path, clock) as desk:
+            await desk.make("S", storage="memory", max_age=second)
+            await desk.publish("S.1", b"x")
+            await desk.consume("S", "c", deliver_subject="to", ack_policy="none")
+            clock[0] += 3 * second // 2
+            desk.service.streams["S"].enforce()
+            assert (await desk.listen("to").next()).payload == b"x"
+            clock[0] += 2 * second
+            desk.service.streams["S"].enforce()
+            assert desk.service.streams["S"].contents.subjects.messages == 0
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("slow", [False, True])
 def test_what_a_watcher_was_told_of_does_not_expire_before_it_has_it_if_it_is_quick(tmp_path: Path, slow: bool) -> None:
     second = 10**9

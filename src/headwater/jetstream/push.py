@@ -147,7 +147,8 @@ class PushConsumer(DeliveringConsumer):
         return self._router.has_interest(self._target)
 
     def is_replaying(self, since_ns: int) -> bool:
-        return self.created_ns > since_ns and not self._caught_up and self.is_bound
+        # Without a subscriber, too: async-nats subscribes once it has the answer.
+        return self.created_ns > since_ns and not self._caught_up
 
     def on_request(self, reply: bytes, payload: bytes) -> None:
         if reply:
