@@ -1,9 +1,11 @@
-"""The consumers of a server's streams: durable ones come back where they were, others do not."""
+"""The consumers of a server's streams: they come back where they were, but for those that are kept in memory."""
 
 import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
 from support.registries import Registries, registries
 
 from headwater.jetstream.delivering import DeliveringConsumer
@@ -41,11 +43,32 @@ def test_a_durable_consumer_comes_back_with_its_acknowledgements_and_what_is_pen
     asyncio.run(main())
 
 
-def test_an_ephemeral_consumer_has_no_file_and_does_not_come_back(tmp_path: Path) -> None:
+def test_an_ephemeral_consumer_comes_back_until_nobody_has_used_it_for_its_threshold(tmp_path: Path) -> None:
     async def main() -> None:
         async with registries(tmp_path) as made:
             stream = await made.create()
-            await add(made, stream, durable_name="")
+            consumer = await add(made, stream, durable_name="", inactive_threshold=600 * 10**9)
+            await made.publish(b"s", 2)
+            consumer.state.deliver_new(1, 1)
+            consumer.state.ack(1, 1)
+        async with registries(tmp_path) as made:
+            consumer = made.streams.stream("S").consumers["C"]
+            assert (consumer.state.position, consumer.state.num_pending) == (2, 1)
+            consumer.reconfigure(msgspec.structs.replace(consumer.config, inactive_threshold=1))
+            while made.streams.stream("S").consumers:  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0)
+            await asyncio.gather(*made.tasks)
+            assert files(tmp_path) == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("setting", ["mem_storage", "direct"])
+def test_an_ephemeral_consumer_in_memory_has_no_file_and_does_not_come_back(tmp_path: Path, setting: str) -> None:
+    async def main() -> None:
+        async with registries(tmp_path) as made:
+            stream = await made.create()
+            await add(made, stream, durable_name="", **{setting: True})
             assert list(stream.consumers) == ["C"]
             assert files(tmp_path) == []
         async with registries(tmp_path) as made:

@@ -244,7 +244,7 @@ class ConsumerApi:
         if existing.has_interest and not config.sourcing and config.deliver_subject != existing.config.deliver_subject:
             raise api_error("consumer_name_in_use")
         if changed.inactive_threshold != existing.config.inactive_threshold:
-            changed = with_patience(changed, durable=existing.durable)
+            changed = with_patience(changed, durable=bool(changed.durable_name))
         await self._update(stream, existing, changed)
 
     async def _update(self, stream: Stream, consumer: DeliveringConsumer, config: ConsumerConfig) -> None:

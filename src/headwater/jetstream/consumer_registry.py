@@ -1,8 +1,8 @@
 """Creates, stores, restores and deletes the consumers of a server's streams; each change is durable on return.
 
-Durable consumers survive a restart with their configuration, every confirmed acknowledgement, and the rest of their state
+Consumers survive a restart with their configuration, every confirmed acknowledgement, and the rest of their state
 as of 10 ms before a kill (state_keeper.py; a clean stop loses nothing): messages may be redelivered, none is skipped.
-Ephemeral consumers and waiting requests do not survive.
+Waiting requests do not survive, nor do ephemeral consumers that are kept in memory (`mem_storage`, `direct`).
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class ConsumerRegistry:
         self._durable = durable
 
     async def add(self, stream: Stream, name: str, state: Consumer) -> DeliveringConsumer:
-        """Create and start a consumer; a durable one is on disk when this returns."""
+        """Create and start a consumer; one that is stored is on disk when this returns."""
         consumer = self._make(stream, name, self._clock_ns(), state)
         await self.save(stream, consumer)
         self.advise(stream, consumer, "create")
@@ -72,9 +72,9 @@ class ConsumerRegistry:
         advisories.paused(stream.name, consumer.name, consumer.pause_remaining > 0, until)
 
     async def save(self, stream: Stream, consumer: DeliveringConsumer) -> None:
-        """Store configuration and state of a durable consumer; nothing for an ephemeral one."""
+        """Store configuration and state of a consumer, unless it is kept in memory."""
         directory, keeper = stream.directory, stream.keeper
-        if not consumer.durable or directory is None or keeper is None:
+        if not consumer.is_stored or directory is None or keeper is None:
             return
         record = consumer.record(keeper.cover(consumer))
         try:
@@ -91,10 +91,10 @@ class ConsumerRegistry:
             return False
         await keeper.close()
         in_thread = partial(asyncio.get_running_loop().run_in_executor, threads)
-        durable = [consumer for consumer in stream.consumers.values() if consumer.durable]
-        saving = [in_thread(directory.save_consumer, consumer.record(keeper.cover(consumer))) for consumer in durable]
+        stored = [consumer for consumer in stream.consumers.values() if consumer.is_stored]
+        saving = [in_thread(directory.save_consumer, consumer.record(keeper.cover(consumer))) for consumer in stored]
         whole = True
-        for consumer, outcome in zip(durable, await asyncio.gather(*saving, return_exceptions=True), strict=True):
+        for consumer, outcome in zip(stored, await asyncio.gather(*saving, return_exceptions=True), strict=True):
             if isinstance(outcome, OSError):
                 whole = False
                 logger.error("consumer_not_saved consumer=%s reason=%s", consumer.name, outcome)
@@ -114,7 +114,7 @@ class ConsumerRegistry:
             stream.keeper.forget(consumer)
         consumer.close(CONSUMER_DELETED)
         directory = stream.directory
-        if consumer.durable and directory is not None:
+        if consumer.is_stored and directory is not None:
             await self._in_thread(lambda: directory.remove_consumer(consumer.name))
         self.advise(stream, consumer, "delete")
         stream.drop_unneeded()
@@ -135,7 +135,7 @@ class ConsumerRegistry:
         return consumer
 
     async def restore(self, stream: Stream, records: list[ConsumerRecord], journal: Journal) -> None:
-        """Restore the durable consumers from their stored states and from the journal."""
+        """Restore the consumers from their stored states and from the journal."""
         happened: dict[str, list[tuple[int, list[Event]]]] = {}
         for frame in journal.frames:
             for name, events in frame.entries:
@@ -149,7 +149,7 @@ class ConsumerRegistry:
             settled += consumer.restore(record.snapshot, chain.from_iterable(later))
             if later:
                 replayed.append(consumer)
-        gone = [event for frames in happened.values() for _, events in frames for event in events]  # of ephemeral ones
+        gone = [event for frames in happened.values() for _, events in frames for event in events]  # of those in memory
         settled += [sequence for kind, first, last in gone if kind == ACKED for sequence in range(first, last + 1)]
         stream.drop_settled(settled)
         for consumer in stream.consumers.values():
@@ -161,7 +161,7 @@ class ConsumerRegistry:
             stream.keeper.begin(journal, max((record.frame for record in records), default=0), replayed)
 
     async def bring(self, stream: Stream, records: list[ConsumerRecord]) -> None:
-        """Continue the consumers of a backup; those that are durable are on disk already. They are there before this first
+        """Continue the consumers of a backup; those that are stored are on disk already. They are there before this first
         waits, so no message that comes in meanwhile passes them by."""
         made = []
         for record in records:

@@ -324,7 +324,7 @@ class StreamRegistry:
             finally:
                 log.close()
             for consumer in consumers:
-                if consumer.config.durable_name:
+                if consumer.config.outlives_restart:
                     directory.save_consumer(consumer)
 
         def make() -> Stream:
@@ -406,7 +406,7 @@ class StreamRegistry:
             self._show(view)
 
     async def hide(self, view: ViewStream, *, forget: bool) -> None:
-        """Remove a stream that `show` added, and stop its consumers. `forget`: also delete the stored durable ones;
+        """Remove a stream that `show` added, and stop its consumers. `forget`: also delete the stored ones;
         otherwise the next `show` restores them."""
         self.streams.pop(view.name, None)
         self.captured.drop(view.name)

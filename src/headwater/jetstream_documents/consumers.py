@@ -59,6 +59,12 @@ class ConsumerConfig(Document, kw_only=True):
     priority_policy: Text = ""
     priority_timeout: Int64 = 0
 
+    @property
+    def outlives_restart(self) -> bool:
+        """Whether a stream on disk stores the consumer. As at nats-server, that includes an ephemeral one: its client, which
+        connects again within the inactive threshold, goes on as if nothing had happened."""
+        return bool(self.durable_name) or not (self.mem_storage or self.direct)
+
 
 class SequencePair(Document, kw_only=True):
     """A position: the consumer's own count, and the stream's sequence. `last_active`: an RFC 3339 text."""
