@@ -52,7 +52,7 @@ def reloadable(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[dict
 
 
 def farewell(link: RawLink) -> str:
-    """What the server said at the end; "" if it is still there."""
+    """The last words of the server, "" if the link still works."""
     try:
         link.settle()
     except EOFError as error:
@@ -71,15 +71,17 @@ def test_those_who_are_too_many_are_sent_away(
         links = [dial(port, user=user, **{"pass": "p"}) for user in users]
         reload(limits)
         for _ in range(ATTEMPTS):
-            said = [farewell(link) for link in links]
-            if any(said):
+            errors = [farewell(link) for link in links]
+            if any(errors):
                 break
-        said = [before or farewell(link) for before, link in zip(said, links, strict=True)]
-        assert sum(text in each for each in said) == leave, said
-        assert said.count("") == len(links) - leave
+        errors = [before or farewell(link) for before, link in zip(errors, links, strict=True)]
+        assert sum(text in each for each in errors) == leave, errors
+        assert errors.count("") == len(links) - leave
         if kind == "headwater":  # the newest leave
-            mine = [each for each, user in zip(said, users, strict=True) if limits["server"] == 3 or user == "a"]
-            assert not any(mine[:-leave])
+            of_account = [
+                each for each, user in zip(errors, users, strict=True) if limits["server"] == 3 or user == "a"
+            ]
+            assert not any(of_account[:-leave])
         for link in links:
             link.close()
 

@@ -20,8 +20,12 @@ def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
     for account in accounts:
         limit = account.options.max_connections if account.options is not None else -1
         if 0 <= limit < members[account]:
-            ours = [session for session in clients if session.membership.account is account]
-            _end(ours[: len(ours) - limit], error_texts.MAXIMUM_ACCOUNT_CONNECTIONS, f"of account {account.name}")
+            of_account = [session for session in clients if session.membership.account is account]
+            _end(
+                of_account[: len(of_account) - limit],
+                error_texts.MAXIMUM_ACCOUNT_CONNECTIONS,
+                f"of account {account.name}",
+            )
     clients = [session for session in clients if not session.end_reason]
     total = len(clients) + sessions.watch.elsewhere()
     surplus = total - sessions.options.max_connections
@@ -30,8 +34,8 @@ def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
         _end(clients[:share], error_texts.MAXIMUM_CONNECTIONS, "of the server")
 
 
-def _end(clients: list[Session], text: str, whose: str) -> None:
+def _end(clients: list[Session], text: str, owner: str) -> None:
     for session in clients:
         session.expire(text)
     if clients:
-        logger.info("Closed %d connections to fall within max_connections %s", len(clients), whose)
+        logger.info("Closed %d connections to fall within max_connections %s", len(clients), owner)

@@ -8,7 +8,7 @@
 The subjects are those of jetstream/service.py, `$JS.API.>` and those of the domain. Requests that nats-server refuses before
 it checks the account get the same error number here: those that need a cluster, and invalid JSON. An account that imports
 the API, or a part of it, from another one gets no answer from here: its requests go there. One that imports INFO gets none
-at all, as at nats-server: it uses the other account's streams, and a client that learns that nobody answers tries without.
+at all, as at nats-server: its streams are the other account's. After "no responders" a client does without.
 """
 
 from collections.abc import Iterable
