@@ -241,19 +241,24 @@ def test_a_client_whose_large_messages_fill_its_reads_and_go_on_is_read_less_at_
     several = op * (START_SIZE // len(op) + 1)
     link.reads_large = not large
     session.receive(bytearray(several), len(several))
-    assert link.reads_large is large
+    assert (link.reads_large, link.reads_unheard) == (large, False)
     session.receive(bytearray(op), len(op))
     assert link.reads_large is large, "a read that was not full says nothing"
 
 
-@pytest.mark.parametrize(("payload", "large"), [(600, False), (60_000, False), (100_000, True)])
-def test_of_large_messages_that_nobody_listens_to_reads_are_as_of_small_ones(payload: int, large: bool) -> None:
+@pytest.mark.parametrize(
+    ("payload", "large", "unheard"),
+    [(400, False, False), (600, False, True), (60_000, False, True), (100_000, True, True)],
+)
+def test_more_is_read_at_once_of_messages_of_some_size_that_nobody_listens_to(
+    payload: int, large: bool, unheard: bool
+) -> None:
     session, link = Desk().connect()
     op = b"PUB a %d\r\n%b\r\n" % (payload, bytes(payload))
     several = op * (START_SIZE // len(op) + 1)
     link.reads_large = not large
     session.receive(bytearray(several), len(several))
-    assert link.reads_large is large
+    assert (link.reads_large, link.reads_unheard) == (large, unheard)
 
 
 def test_a_link_is_shown_the_size_of_a_large_publish_as_soon_as_that_is_known() -> None:

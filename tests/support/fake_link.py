@@ -19,7 +19,7 @@ class FakeLink:
         self.aborted = False
         self.reading = True
         self.read_again = 0
-        self.reads_large = False
+        self.reads_large = self.reads_unheard = False
         self.op_size = 0
         self.layer = None
         self.closing = False
@@ -29,8 +29,8 @@ class FakeLink:
     def pending(self) -> int:
         return self.output.size + self.waiting
 
-    def read_large(self, large: bool, op_size: int) -> None:
-        self.reads_large, self.op_size = large, op_size
+    def read_large(self, large: bool, op_size: int, unheard: bool = False) -> None:
+        self.reads_large, self.op_size, self.reads_unheard = large, op_size, unheard
 
     def flush(self) -> None:
         if not self.closed:

@@ -15,6 +15,8 @@ from headwater.wire.receive import (
     SHARED_SIZE,
     SMALL_MESSAGES,
     START_SIZE,
+    STEPPED_SIZE,
+    UNHEARD_MESSAGES,
     ReceiveBuffer,
 )
 
@@ -120,6 +122,10 @@ def test_reads_into_a_shared_array_take_more_of_it_only_when_asked_to() -> None:
     assert (len(one.writable()), len(other.writable())) == (LARGE_MESSAGES, START_SIZE)
     one.read_large(False, 0)
     assert (len(one.writable()), len(other.writable())) == (SMALL_MESSAGES, START_SIZE)
+    one.read_large(False, 0, True)
+    assert (len(one.writable()), len(other.writable())) == (UNHEARD_MESSAGES, START_SIZE)
+    one.read_large(True, 0, True)
+    assert (len(one.writable()), len(other.writable())) == (LARGE_MESSAGES, START_SIZE)
 
 
 def test_reads_end_with_large_ops_of_one_size() -> None:
@@ -140,7 +146,7 @@ def test_reads_end_with_large_ops_of_one_size() -> None:
 
 
 def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there() -> None:
-    shared, op = bytearray(SHARED_SIZE), 3 * SHARED_SIZE
+    shared, op = bytearray(SHARED_SIZE), 3 * STEPPED_SIZE
     buffer = ReceiveBuffer(shared=shared)
     buffer.writable()
     buffer.received(START_SIZE)
@@ -155,17 +161,19 @@ def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there
 
 
 STEP = st.tuples(
-    st.booleans(), st.sampled_from([0, START_SIZE + 1, 2 * START_SIZE, SHARED_SIZE, SHARED_SIZE + 1]),
-    st.integers(0, SHARED_SIZE), st.integers(0, 3000),
+    st.booleans(), st.sampled_from([0, START_SIZE + 1, 2 * START_SIZE, STEPPED_SIZE, STEPPED_SIZE + 1, SHARED_SIZE]),
+    st.booleans(), st.integers(0, SHARED_SIZE), st.integers(0, 3000),
 )  # fmt: skip
 
 
 @given(st.lists(STEP, max_size=6))
-def test_what_is_left_of_a_read_stays_in_front_however_large_reads_are(steps: list[tuple[bool, int, int, int]]) -> None:
+def test_what_is_left_of_a_read_stays_in_front_however_large_reads_are(
+    steps: list[tuple[bool, int, bool, int, int]],
+) -> None:
     shared = bytearray(SHARED_SIZE)
     buffer, expected, number = ReceiveBuffer(shared=shared), b"", 0
-    for large, op, most, left in steps:
-        buffer.read_large(large, op)
+    for large, op, unheard, most, left in steps:
+        buffer.read_large(large, op, unheard)
         space = buffer.writable()
         assert len(space) >= FREE_MINIMUM
         count = min(most, len(space))

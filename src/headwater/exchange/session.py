@@ -158,9 +158,9 @@ class Session(ClientOpHandler):
             self.sessions.hold_back(self, router.flusher.congested)
         if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
             # Of messages above 64 KiB reads end where one does (`ReceiveBuffer.read_large`).
-            least: cython.Py_ssize_t = LARGE_MESSAGE if written != 0 else 65536
-            large = used > least * (self.traffic.messages - before)
-            self.link.read_large(large, self.parser.incomplete)
+            count: cython.Py_ssize_t = self.traffic.messages - before
+            large = used > (LARGE_MESSAGE if written != 0 else 65536) * count
+            self.link.read_large(large, self.parser.incomplete, written == 0 and used > LARGE_MESSAGE * count)
         return used
 
     def lost(self, error: Exception | None) -> None:

@@ -97,9 +97,9 @@ class Endpoint:
         self._parse()
         return True
 
-    def read_large(self, large: bool, op_size: int) -> None:
+    def read_large(self, large: bool, op_size: int, unheard: bool = False) -> None:
         """See `ReceiveBuffer.read_large`."""
-        self._input.read_large(large, op_size)
+        self._input.read_large(large, op_size, unheard)
 
     def leave(self, size: int) -> bool:
         """Whether the owner may keep the array that it parses, for an op of `size` bytes (`ReceiveBuffer.leave`)."""

@@ -33,6 +33,7 @@ from headwater.net.address import bracketed, plain_host
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
+from headwater.wire.memory import unset_array
 from headwater.wire.receive import LARGEST_READ, SHARED_SIZE, ReceiveBuffer
 
 logger = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
         return None  # a proactor keeps the array while other links read
     array = _reading.get(loop)
     if array is None:
-        _reading[loop] = array = bytearray(SHARED_SIZE)
+        _reading[loop] = array = unset_array(SHARED_SIZE)  # in memory as far as reads have filled it
     return array
 
 
