@@ -54,25 +54,41 @@ def greeted(port: int) -> socket.socket:
     return link
 
 
-def time_start(command: list[str]) -> tuple[float, float]:
-    """Milliseconds of elapsed time and of CPU, from the start of the process to INFO."""
+def greet(link: socket.socket) -> None:
+    """The greeting has come, and that is all."""
+
+
+def ask_jetstream(link: socket.socket) -> None:
+    """Wait for the answer to a first request to JetStream."""
+    link.sendall(b'CONNECT {"verbose":false}\r\nSUB i 1\r\nPUB $JS.API.INFO i 0\r\n\r\n')
+    received = b""
+    while b"account_info_response" not in received:
+        more = link.recv(1 << 16)
+        if not more:
+            raise SystemExit(f"JetStream answered {received!r}")
+        received += more
+
+
+def time_start(command: list[str], until: Callable[[socket.socket], None] = greet) -> tuple[float, float]:
+    """Milliseconds of elapsed time and of CPU, from the start of the process to INFO, and then `until` that returns."""
     port = free_port()
     begin = time.perf_counter()
     with subprocess.Popen(
         [*command, "-a", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as server:
         try:
-            with greeted(port):
+            with greeted(port) as link:
+                until(link)
                 wall = time.perf_counter() - begin
                 return 1e3 * wall, 1e3 * read_cpu_time(server.pid).scheduled
         finally:
             server.terminate()
 
 
-def time_empty_store(command: list[str]) -> tuple[float, float]:
+def time_empty_store(command: list[str], until: Callable[[socket.socket], None] = greet) -> tuple[float, float]:
     """As `time_start`, with JetStream on a store that has no streams."""
     with tempfile.TemporaryDirectory() as directory:
-        return time_start([*command, "-js", "-sd", directory])
+        return time_start([*command, "-js", "-sd", directory], until)
 
 
 def time_run(command: list[str]) -> tuple[float, float]:
@@ -93,8 +109,10 @@ def measure_start(repetitions: int) -> list[str]:
         steps: dict[str, Callable[[], tuple[float, float]]] = {
             "nats-server": lambda: time_start(theirs),
             "nats-server -js": lambda: time_empty_store(theirs),
+            "nats-server -js, first answer": lambda: time_empty_store(theirs, ask_jetstream),
             "headwater": lambda: time_start([*ours, "serve"]),
             "headwater -js": lambda: time_empty_store([*ours, "serve"]),
+            "headwater -js, first answer": lambda: time_empty_store([*ours, "serve"], ask_jetstream),
             "headwater pub": lambda: time_run(pub),
             "python alone": lambda: time_run([sys.executable, "-c", "pass"]),
             "python, asyncio": lambda: time_run([sys.executable, "-c", "import asyncio"]),

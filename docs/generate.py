@@ -18,8 +18,8 @@ from string import ascii_lowercase
 import sync_types
 
 from headwater import errors
-from headwater.jetstream.service import api_verbs
 from headwater.model.header_mapping import LOSSES, MAPPING
+from headwater.server.refusals import api_verbs
 from headwater.wire.verbs import LAW, Phase, Sender
 
 DOCS = Path(__file__).resolve().parent

@@ -1,9 +1,9 @@
 """The table of requests."""
 
 from headwater.jetstream.requests import find_call, refusal_of
-from headwater.jetstream.service import api_verbs, unserved_routes
 from headwater.jetstream_documents.answers import StreamListAnswer
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.server.refusals import api_verbs, unserved_routes
 
 
 def test_a_request_is_found_by_its_verb_and_the_number_of_its_names() -> None:

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.jetstream.requests import find_call
-from headwater.jetstream.service import api_verbs, unserved_routes
 from headwater.jetstream_state.store import file_stem
 from headwater.jetstream_workers.placement import owner_of, owner_of_folder, stream_in
+from headwater.server.refusals import api_verbs, unserved_routes
 
 
 @settings(max_examples=25)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.net.address import UrlAddress, bracketed, url_address
+from headwater.net.address import UrlAddress, bracketed, reachable, url_address
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,12 @@ def test_an_invalid_address_is_refused_and_not_quoted(place: str) -> None:
     with pytest.raises(ValueError, match=r"^(a port|an )") as caught:
         url_address(f"nats-route://{place}")
     assert "secret" not in str(caught.value)
+
+
+def test_a_listener_on_every_interface_is_reached_on_this_machine() -> None:
+    assert [reachable(host) for host in ("", "0.0.0.0", "::", "fe80::1", "h")] == [
+        "127.0.0.1", "127.0.0.1", "[::1]", "[fe80::1]", "h",
+    ]  # fmt: skip
 
 
 WORDS = st.text(st.sampled_from("aB1.-%@:/?#[]é"), max_size=8)

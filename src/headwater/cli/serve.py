@@ -74,7 +74,9 @@ def _run(flags: dict[str, Value]) -> int:
     raise_descriptor_limit()
     if not iggy:
         import_asyncio()
-    if config.broker.jetstream:
+    alone = flags.get("workers", 1) == 1 and not flags.get("spread_streams")
+    greets_first = alone and not iggy  # other faces and workers need the streams at once
+    if config.monitoring or (config.broker.jetstream and not greets_first):
         import_msgspec()
     import asyncio
 
@@ -82,13 +84,15 @@ def _run(flags: dict[str, Value]) -> int:
     from headwater.cli.serving import Serving, run
 
     try:
-        if flags.get("workers", 1) != 1 or flags.get("spread_streams"):
+        if not alone:
             from headwater.cli.workers import Workers
 
             gc.enable()
             return Workers(config, flags, iggy).run()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            run(runner, Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy))
+            serving = Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy)
+            serving.broker.stream_services.greets_first = greets_first
+            run(runner, serving)
     except HeadwaterError as error:
         from headwater.cli.start_failures import start_failure
 

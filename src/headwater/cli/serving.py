@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import headwater
 from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
+from headwater.net.address import bracketed, reachable
 from headwater.net.listening import inherit, left_over
 from headwater.net.spare_descriptors import SpareDescriptors
 from headwater.server.broker import Broker
@@ -80,11 +81,8 @@ class Serving:
                 await self._ready()
                 loop = asyncio.get_running_loop()
                 running.enter_context(SpareDescriptors(loop.call_soon_threadsafe, loop.call_later))
+                await self._load_late()
                 running.enter_context(GarbagePolicy())
-                if self.stores:
-                    from headwater.server.heap_limits import limit_heaps  # here: ctypes is 3 ms of a start
-
-                    limit_heaps()
             await self._stop.wait()
             logger.info("Initiating Shutdown...")
             self._announce_stop()
@@ -96,6 +94,18 @@ class Serving:
             self.monitoring.open()
         self.broker.open()
         await asyncio.sleep(0)  # the dials of routes begin before the log says that this server is ready
+
+    async def _load_late(self) -> None:
+        """Load what no client needs to be greeted, and serve clients in between; a signal to stop ends it."""
+        if self.stores:
+            await asyncio.sleep(0)
+            from headwater.server.heap_limits import limit_heaps  # here: ctypes is 3 ms of a start
+
+            limit_heaps()
+        for _ in self.broker.stream_services.load_late():
+            await asyncio.sleep(0)
+            if self._stop.is_set():
+                return
 
     # ── its log ──
 
@@ -126,13 +136,13 @@ class Serving:
         websocket = self._websocket_url()
         if websocket:
             logger.info("Listening for websocket clients on %s", websocket)
-        logger.info("Listening for client connections on %s", _address(broker.host, broker.port))
+        logger.info("Listening for client connections on %s:%d", bracketed(broker.host), broker.port)
         if broker.options.tls is not None:
             logger.info("TLS required for client connections")
         if broker.cluster is not None and broker.options.cluster is not None:
             logger.info("Cluster name is %s", broker.options.cluster.name or broker.server_id)
-            address = _address(broker.options.cluster.host, broker.cluster.port)
-            logger.info("Listening for route connections on %s", address)
+            host = bracketed(broker.options.cluster.host)
+            logger.info("Listening for route connections on %s:%d", host, broker.cluster.port)
 
     def _websocket_url(self) -> str:
         return self.broker.websocket_url
@@ -158,13 +168,12 @@ class Serving:
     def _ports(self) -> dict[str, list[str]]:
         broker = self.broker
         scheme = "tls" if broker.options.tls is not None else "nats"
-        ports = {"nats": [f"{scheme}://{_address(_reachable(broker.host), broker.port)}"]}
+        ports = {"nats": [f"{scheme}://{reachable(broker.host)}:{broker.port}"]}
         if self.monitoring is not None:
-            address = _address(_reachable(self.monitoring.host), self.monitoring.port)
+            address = f"{reachable(self.monitoring.host)}:{self.monitoring.port}"
             ports["monitoring"] = [f"{self.monitoring.scheme}://{address}"]
         if broker.cluster is not None and broker.options.cluster is not None:
-            address = _address(_reachable(broker.options.cluster.host), broker.cluster.port)
-            ports["cluster"] = [f"nats://{address}"]
+            ports["cluster"] = [f"nats://{reachable(broker.options.cluster.host)}:{broker.cluster.port}"]
         if self._websocket_url():
             ports["websocket"] = [self._websocket_url()]
         return ports
@@ -296,15 +305,6 @@ def _handling(loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals,
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _reachable(host: str) -> str:
-    """The address to connect to, for a listening address."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
 
 
 def _write(what: str, path: "Path", text: str) -> None:

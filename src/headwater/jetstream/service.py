@@ -1,6 +1,6 @@
 """JetStream: streams on disk, and the API under `$JS.API.>` by which clients create, read and inspect them.
 
-    $JS.API.<verb>.<names>   ─▶ `_on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
+    $JS.API.<verb>.<names>   ─▶ `on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
     $JS.API.STREAM.SNAPSHOT, RESTORE ─▶ backup_api.py, and chunks on subjects of their own
     $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
     $JS.API.DIRECT.GET.<stream>…                   ─▶ direct_get.py, for streams that allow it
@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, get_args
 
 from msgspec import UNSET
 
@@ -64,7 +64,6 @@ from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
 from headwater.jetstream_ranges.direct_answer import DirectAnswer
-from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
@@ -72,7 +71,7 @@ from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup
 from headwater.model.stream_limits import ServerLimits
-from headwater.streams.files import Files
+from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding
 from headwater.streams.options import LogOptions, SyncPolicy
 from headwater.version import API_LEVEL
@@ -165,12 +164,20 @@ class JetStream:
 
     async def start(self) -> None:
         """Recover every stream and its durable consumers, then start answering requests."""
-        settings = self.registry.settings
         try:
             await self.registry.start(Writers(WRITERS, "headwater-jetstream-write"))
         except BaseException:
             self._release()
             raise
+        self._begin()
+
+    def start_empty(self, lock: File) -> None:
+        """As `start`, at once, for a store that has no streams and is locked by `lock`."""
+        self.registry.start_empty(Writers(WRITERS, "headwater-jetstream-write"), lock)
+        self._begin()
+
+    def _begin(self) -> None:
+        settings = self.registry.settings
         self._room = RoomWatch(settings.directory)
         self._clock_watch = ClockWatch(settings.clock_ns, self._on_clock_step)
         self._listen(settings.others is None)
@@ -181,12 +188,12 @@ class JetStream:
         """Take requests. `announce`: those of the clients of peers too; a worker passes those of its own clients on."""
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
-            listener = router.subscribe_internal(everything, self._on_api, traced=self._on_traced_api)
+            listener = router.subscribe_internal(everything, self.on_api, traced=self.on_traced_api)
         else:
-            listener = router.subscribe_between(everything, self._on_api, announce=False, traced=self._on_traced_api)
+            listener = router.subscribe_between(everything, self.on_api, announce=False, traced=self.on_traced_api)
         self._subscriptions.append(listener)
         if domain:
-            self._subscriptions.append(subscribe_domain(router, domain, self._on_api, announce=announce))
+            self._subscriptions.append(subscribe_domain(router, domain, self.on_api, announce=announce))
 
     async def stop(self) -> None:
         """Write and acknowledge staged messages, store the consumers' states, release the files. Safe to call again."""
@@ -295,7 +302,8 @@ class JetStream:
         """Serve these verbs by other handlers."""
         self._routes |= handlers
 
-    def _on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+    def on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """A request on the subjects of the API: serve it, or pass it on to the worker that has its stream."""
         others = self.registry.settings.others
         if others is None or not others.passed_on(subject, reply, header_block, payload):
             self.take(subject, reply, header_block, payload)
@@ -332,15 +340,16 @@ class JetStream:
         elif reply and subject.startswith((NEXT_PREFIX, DIRECT_PREFIX, RANGE_PREFIX)):
             self._router.publish(reply, b"", NO_RESPONDERS % subject, b"")
 
-    def _on_traced_api(
+    def on_traced_api(
         self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
     ) -> bool:
+        """As `on_api`, where the trace is not for the message's way only; whether it is served."""
         if subject.startswith((NEXT_PREFIX, DIRECT_PREFIX)):
             served = not trace.only
         else:
             served = trace.asks_system(subject, subject)
         if served:
-            self._on_api(subject, reply, header_block, payload)
+            self.on_api(subject, reply, header_block, payload)
         return served
 
     def _on_next(self, subject: bytes, reply: bytes, payload: bytes) -> None:
@@ -526,32 +535,6 @@ def routes(streams: StreamApi, consumers: ConsumerApi, backups: BackupApi) -> Ro
             consumers.no_cluster, 2, 2, "consumer_leader_stepdown_response", Answer
         ),
     }
-
-
-def unserved_routes() -> Routes:
-    """The table without a service, for listing: its handlers cannot be called."""
-    no_streams, no_consumers = cast(StreamRegistry, None), cast(ConsumerRegistry, None)
-    streams = StreamApi(no_streams, "", ApiStats)
-    backups = BackupApi(no_streams, no_consumers, streams, cast(Router, None), _drop, dict)
-    return routes(streams, ConsumerApi(no_streams, no_consumers, 0), backups)
-
-
-def _drop(work: Coroutine[object, object, None]) -> None:
-    work.close()
-
-
-def api_verbs() -> list[tuple[str, str]]:
-    """(subject behind `$JS.API.`, type of the answer) of every supported request, for the documents."""
-    served = []
-    for verb, route in unserved_routes().items():
-        names = ["<stream>", "<consumer>"][: route.fewest_names]
-        served.append((".".join([*verb, *names]), route.kind))
-    served += [
-        ("CONSUMER.MSG.NEXT.<stream>.<consumer>", "messages, statuses"),
-        ("DIRECT.GET.<stream>[.<subject>]", "messages, statuses"),
-        (f"{RANGE_VERB.decode()}<stream>", RANGE_KIND),
-    ]
-    return sorted(served)
 
 
 def _check_api_level(header_block: bytes) -> None:

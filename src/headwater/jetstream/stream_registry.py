@@ -149,6 +149,11 @@ class StreamRegistry:
             if stream.directory is None or not any(found.severity == "loss" for found in stream.directory.findings):
                 stream.drop_unneeded()  # otherwise messages that a lost consumer still needs would be removed
 
+    def start_empty(self, writers: Writers, lock: File) -> None:
+        """As `start`, for a store that has no streams and is locked by `lock`."""
+        self.writers = writers
+        self._store = Store(self.settings.files, self.settings.directory, lock)
+
     async def stop(self) -> None:
         """Write and acknowledge staged messages, and store the consumers' states."""
         streams, synced = list(self.streams.values()), self.settings.log_options.sync == "always"

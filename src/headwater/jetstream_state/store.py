@@ -41,6 +41,7 @@ from headwater.jetstream_state.consumer_journal import Journal, identity_of
 from headwater.jetstream_state.consumer_journal import load as load_journal
 from headwater.jetstream_state.schedules import Row
 from headwater.jetstream_state.sequence import offset_of
+from headwater.jetstream_state.store_lock import STREAMS, take_store
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding, Severity, finding_of, findings_of, report
@@ -48,7 +49,7 @@ from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.opening import CopyKind, first_state, write_new_log
 from headwater.streams.recovery import Damage
-from headwater.streams.store_directory import remove_tree, take_directory
+from headwater.streams.store_directory import remove_tree
 from headwater.streams.sync_group import SyncGroup
 
 logger = logging.getLogger(__name__)
@@ -278,14 +279,14 @@ class StreamDirectory:
 
 
 class Store:
-    """The directory of one broker. Raises EnvironmentProblem when it cannot be used."""
+    """The directory of one broker. `lock`: that of `take_store`, which is called here without. Raises EnvironmentProblem
+    when it cannot be used."""
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, lock: File | None = None) -> None:
         self.files = files
         self.findings: list[Finding] = []
-        self._streams = f"{directory}/streams"
-        # The text is nats-server's: scripts search for it.
-        self._lock: File = take_directory(files, directory, ["streams"], "Can't start JetStream")
+        self._streams = f"{directory}/{STREAMS}"
+        self._lock = lock if lock is not None else take_store(files, directory)
 
     def close(self) -> None:
         """Release the lock on the directory."""

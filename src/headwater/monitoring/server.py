@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from headwater.net.listener_options import MonitoringOptions
 
 LOOK_SECONDS = 1.0  # between two checks of the clients' activity
+FIRST_LOOK_SECONDS = 0.2  # until the first one: the start goes on with what it has left for after the greeting
 LOOKED_AT = 1000  # clients in one turn of the loop
 
 
@@ -97,7 +98,7 @@ class Monitoring:
         self._listener.places.on_turned_away = partial(self._broker.note_turned_away, self.port)
         if self._broker.sessions is not None:
             self._broker.view = self.view
-        self._look()
+        self._looking = asyncio.get_running_loop().call_later(FIRST_LOOK_SECONDS, self._look)
 
     def open(self) -> None:
         """Accept from now on; after `prepare`."""

@@ -65,6 +65,11 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
+def reachable(host: str) -> str:
+    """The host to connect to, bracketed, for that of a listener: for one on every interface, this machine."""
+    return bracketed({"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host))
+
+
 def plain_host(host: str) -> str:
     """The usual form of a peer's address: an IPv4 address on a dual-stack socket loses its `::ffff:`."""
     return host[7:] if host.startswith("::ffff:") and "." in host else host

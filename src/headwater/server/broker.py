@@ -150,7 +150,7 @@ class Broker:
 
     @property
     def jetstreams(self) -> "dict[str, JetStream]":
-        """The JetStream services by account."""
+        """The JetStream services by account; where a start has left them for later, they are loaded now."""
         return self.stream_services.services
 
     @property
@@ -490,7 +490,7 @@ class Broker:
             gate,
             server_id=self.server_id,
             journal=self.journal,
-            stores=lambda account: account.name in self.jetstreams,
+            stores=lambda account: self.stream_services.serves(account.name),
             ask=sessions.ask,
         )
         await self.leafnodes.start()

@@ -1,6 +1,7 @@
 """The JetStream services of one broker, one for each account that may have streams; the others are answered with errors.
 
     an account with streams      ─▶ a JetStream service on its folder of the store
+    a store without any          ─▶ the same, loaded after the greeting where `greets_first` is set (late_streams.py)
     an account without any       ─▶ refusals (without_streams.py)
     a broker without any         ─▶ requests under the domain go to the peers that have streams
     one of several workers       ─▶ `shares`: what it and the others ask each other (headwater.jetstream_workers)
@@ -12,7 +13,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,25 +26,31 @@ from headwater.net.journal import Journal
 if TYPE_CHECKING:
     from headwater.errors import JetStreamError
     from headwater.jetstream.service import JetStream
+    from headwater.jetstream_documents.account import AccountLimits
+    from headwater.jetstream_workers.account_share import AccountShare
     from headwater.jetstream_workers.line import Line
     from headwater.jetstream_workers.shares import Shares
     from headwater.jetstream_workers.usage import Usage
+    from headwater.server.late_streams import LateStreams
     from headwater.server.without_streams import NotEnabled
+    from headwater.streams.files import File
     from headwater.streams.finding import Finding
 
 logger = logging.getLogger("headwater.server.broker")
 
 
 class StreamServices:
-    """`services`: by account, from when they can be used. `options` are the broker's, and change with a reload. `usage`: the
-    memory that a worker shares with the others."""
+    """`options` are the broker's, and change with a reload. `usage`: the memory that a worker shares with the others.
+    `greets_first`: where no stream is on disk, `load_late` is called after the greeting and loads JetStream."""
 
     def __init__(self, options: BrokerOptions, journal: Journal) -> None:
         self.options = options
-        self.services: dict[str, JetStream] = {}
+        self.greets_first = False
         self.usage: Usage | None = None
         self.line: Line | None = None
         self.shares: Shares | None = None
+        self._services: dict[str, JetStream] = {}
+        self._late: LateStreams | None = None
         self._journal = journal
         self._refusing: list[NotEnabled] = []
         self._starting: set[asyncio.Task[None]] = set()
@@ -64,13 +71,34 @@ class StreamServices:
 
             self.shares = Shares(self.line, self.usage)
             self.shares.start()
-        for account in accounts:
-            if self.has_streams(account, accounts):
+        storing = {account.name: account for account in accounts if self.has_streams(account, accounts)}
+        if self.greets_first and storing:
+            self._wait_to_load([*storing.values()], accounts[system_account])
+        if self._late is None:
+            for account in storing.values():
                 await self._start(account, accounts[system_account])
-            else:
+        for account in accounts:
+            if account.name not in storing:
                 self._refuse(account)
         if self.options.operator is None:
-            self._report_unserved()
+            self._report_unserved(storing)
+
+    def load_late(self) -> Iterator[None]:
+        """Load what was left for after the greeting, a part for each step; a step takes a few milliseconds."""
+        return iter(()) if self._late is None else self._late.load()
+
+    @property
+    def services(self) -> "dict[str, JetStream]":
+        """The services by account, from when they can be used. What is left of loading them is done now; raises what that
+        raises."""
+        if self._late is not None:
+            self._late.finish()
+            self._late = None
+        return self._services
+
+    def serves(self, account: str) -> bool:
+        """Whether the account has streams here, or waits to be able to."""
+        return account in self._services or (self._late is not None and account in self._late)
 
     def cancel_starts(self) -> None:
         """Start nothing further."""
@@ -79,8 +107,11 @@ class StreamServices:
 
     async def stop(self) -> None:
         """Write staged messages. Safe to call again."""
-        await asyncio.gather(*(service.stop() for service in self.services.values()))
-        self.services.clear()
+        if self._late is not None:
+            self._late.stop()
+            self._late = None
+        await asyncio.gather(*(service.stop() for service in self._services.values()))
+        self._services.clear()
         for refusing in self._refusing:
             refusing.stop()
         self._refusing.clear()
@@ -127,7 +158,7 @@ class StreamServices:
         domain = self.options.jetstream_domain
         if not domain:
             return
-        from headwater.server.without_streams import pass_on_domain  # it imports JetStream: other nodes start without
+        from headwater.server.without_streams import pass_on_domain  # here: most brokers have no domain
 
         for account in accounts:
             if not account.is_system:
@@ -150,36 +181,36 @@ class StreamServices:
 
             check_store(OsFiles(), directory, worker.count if worker is not None and worker.spread else 1)
 
-    async def _start(self, account: Account, system_account: Account) -> None:
-        from headwater.jetstream.domain import Domain
-        from headwater.jetstream.service import JetStream
-        from headwater.jetstream_room.account_limits import storage_limits
-        from headwater.jetstream_room.server_caps import ServerCaps, caps_of
+    def _wait_to_load(self, accounts: list[Account], system_account: Account) -> None:
+        """Take requests for accounts whose stores are empty until JetStream is loaded; not if one has a stream. Raises
+        EnvironmentProblem when a store cannot be used."""
+        from headwater.jetstream_state.store_lock import has_no_streams, take_store
+        from headwater.net.lean_imports import import_msgspec
+        from headwater.streams.files import OsFiles
 
-        options, services, shares = self.options, self.services, self.shares
-        system = None if account.is_system else system_account.router
-        caps = next((each.caps for each in services.values()), None) or ServerCaps(
-            caps_of(options.jetstream_limits, str(options.store_dir)),
-            lambda: [one for each in services.values() for one in each.streams.values()],
-            shares.elsewhere if shares is not None else lambda storage: 0,
-        )
-        own = account.options.jetstream if account.options is not None else None
-        limits = storage_limits(own or options.jetstream_limits)
-        share = shares.share(account, limits) if shares is not None else None
-        service = JetStream(
-            account.router,
-            store_directory(options.streams_dir, account.name),
-            clock_ns=time.time_ns,
-            ticks_ns=time.monotonic_ns,
-            sync=options.sync,
-            limits=limits,
-            server_name=account.server_name,
-            domain=Domain(options.jetstream_domain, account.name, options.scoped_acks, system),
-            default_max_consumers=options.default_max_consumers,
-            server_limits=options.stream_limits,
-            caps=caps,
-            others=share,
-        )
+        if not all(has_no_streams(OsFiles(), self._directory(account)) for account in accounts):
+            import_msgspec()
+            return
+        from headwater.server.late_streams import LateStreams
+
+        self._late = LateStreams(partial(self._start_empty, system_account))
+        for account in accounts:
+            lock = take_store(OsFiles(), self._directory(account))
+            self._late.add(account, lock, self.options.jetstream_domain)
+
+    def _directory(self, account: Account) -> str:
+        return store_directory(self.options.streams_dir, account.name)
+
+    def _start_empty(self, system_account: Account, account: Account, lock: "File") -> "JetStream":
+        service = self._make(account, system_account)
+        service.start_empty(lock)
+        self._serve(account, service)
+        return service
+
+    async def _start(self, account: Account, system_account: Account) -> None:
+        shares = self.shares
+        share = shares.share(account, self._limits(account)) if shares is not None else None
+        service = self._make(account, system_account, share)
         await service.start()
         if shares is not None and share is not None:
             try:
@@ -187,19 +218,57 @@ class StreamServices:
             except BaseException:
                 await service.stop()
                 raise
-        caps.start()
+        self._serve(account, service)
+
+    def _limits(self, account: Account) -> "AccountLimits":
+        from headwater.jetstream_room.account_limits import storage_limits
+
+        own = account.options.jetstream if account.options is not None else None
+        return storage_limits(own or self.options.jetstream_limits)
+
+    def _make(self, account: Account, system_account: Account, share: "AccountShare | None" = None) -> "JetStream":
+        from headwater.jetstream.domain import Domain
+        from headwater.jetstream.service import JetStream
+        from headwater.jetstream_room.server_caps import ServerCaps, caps_of
+
+        options, services, shares = self.options, self._services, self.shares
+        system = None if account.is_system else system_account.router
+        caps = next((each.caps for each in services.values()), None) or ServerCaps(
+            caps_of(options.jetstream_limits, str(options.store_dir)),
+            lambda: [one for each in services.values() for one in each.streams.values()],
+            shares.elsewhere if shares is not None else lambda storage: 0,
+        )
+        return JetStream(
+            account.router,
+            self._directory(account),
+            clock_ns=time.time_ns,
+            ticks_ns=time.monotonic_ns,
+            sync=options.sync,
+            limits=self._limits(account),
+            server_name=account.server_name,
+            domain=Domain(options.jetstream_domain, account.name, options.scoped_acks, system),
+            default_max_consumers=options.default_max_consumers,
+            server_limits=options.stream_limits,
+            caps=caps,
+            others=share,
+        )
+
+    def _serve(self, account: Account, service: "JetStream") -> None:
+        """The service can be used."""
+        if service.caps is not None:
+            service.caps.start()
         for finding in service.findings():
             self.note_finding(account.name, finding)
         service.report_to(partial(self.note_finding, account.name), partial(self._note_refused_write, account.name))
-        services[account.name] = service
+        self._services[account.name] = service
 
-    def _report_unserved(self) -> None:
+    def _report_unserved(self, served: Container[str]) -> None:
         store = self.options.streams_dir
-        if GLOBAL_ACCOUNT in self.services and not os.path.isdir(f"{store}/{ACCOUNT_FOLDERS}"):
+        if GLOBAL_ACCOUNT in served and not os.path.isdir(f"{store}/{ACCOUNT_FOLDERS}"):
             return  # as nearly always; what follows imports two modules
         from headwater.server.unserved_streams import unserved_streams
 
-        for account, streams, folder in unserved_streams(store, self.services):
+        for account, streams, folder in unserved_streams(store, served):
             self._journal.note("streams_unserved", account=account, streams=streams, folder=folder)
 
     def _start_later(self, account: Account, system_account: Account) -> None:

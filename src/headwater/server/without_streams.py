@@ -9,23 +9,34 @@ The subjects are those of jetstream/service.py, `$JS.API.>` and those of the dom
 it checks the account get the same error number here: those that need a cluster, and invalid JSON. An account that imports
 the API, or a part of it, from another one gets no answer from here: its requests go there. One that imports INFO gets none
 at all, as at nats-server: its streams are the other account's. After "no responders" a client does without.
+
+The first request loads the table of requests and answers (`refusals.py`), so that a start does without.
 """
 
+import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from headwater.errors import JetStreamError
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
-from headwater.jetstream.requests import find_call, refusal_of
-from headwater.jetstream.service import unserved_routes
-from headwater.jetstream_documents.answers import encode
-from headwater.jetstream_documents.api_errors import api_error
 from headwater.model.subject import matches
 from headwater.wire.message_view import composed
 
+if TYPE_CHECKING:
+    from headwater.server.refusals import Refusals
+
+logger = logging.getLogger("headwater.server.broker")
+
+# These are answered with messages, or a status.
 _WITHOUT_ANSWER = (b"CONSUMER.MSG.NEXT.", b"DIRECT.GET.")
-_SILENT = "consumer_reset_response"
+_WITH_MESSAGES = (*_WITHOUT_ANSWER, b"HEADWATER.RANGE.")
+# Of JSON, because what makes the usual answers could not be loaded.
+_UNAVAILABLE = (
+    b'{"error":{"code":503,"err_code":10008,'
+    b'"description":"JetStream system temporarily unavailable: it could not be loaded"}}'
+)
+_NO_RESPONDERS = b"NATS/1.0 503\r\n\r\n"
 
 
 class NotEnabled:
@@ -35,7 +46,7 @@ class NotEnabled:
         self.router = router
         self._domain = domain
         self._imported = [subject.encode() for subject in imported]
-        self._routes = unserved_routes()
+        self._refusals: Refusals | None = None
         self._subscriptions: list[Subscription] = []
 
     def start(self) -> None:
@@ -58,21 +69,33 @@ class NotEnabled:
             return False
         if self._imports(subject):
             return False
-        call = find_call(self._routes, subject, reply, header_block, payload)
-        if call is not None and reply and call.route.kind != _SILENT:
-            answer = refusal_of(call, self._error(call.route.kind, payload))
-            self.router.publish(reply, b"", b"", encode(answer))
+        try:
+            answer = self._load().answer(subject, reply, header_block, payload)
+        except Exception as error:  # noqa: BLE001  (whatever could not be loaded, the requester gets an answer)
+            answer_unavailable(self.router, subject, reply, error)
+            return True
+        if answer and reply:
+            self.router.publish(reply, b"", b"", answer)
         return True
 
     def _imports(self, subject: bytes) -> bool:
         return any(matches(pattern, subject) for pattern in self._imported)
 
-    def _error(self, kind: str, payload: bytes) -> JetStreamError:
-        if kind.endswith(("_leader_stepdown_response", "_remove_peer_response")):
-            return api_error("cluster_required")
-        if kind == "consumer_unpin_response" and not payload.strip():
-            return api_error("invalid_json", reason="unexpected end of JSON input")
-        return api_error("not_enabled_for_account")
+    def _load(self) -> "Refusals":
+        if self._refusals is None:
+            from headwater.server.refusals import Refusals
+
+            self._refusals = Refusals()
+        return self._refusals
+
+
+def answer_unavailable(router: Router, subject: bytes, reply: bytes, error: Exception) -> None:
+    """Answer a request for which JetStream could not be loaded, and log the reason."""
+    logger.error("jetstream_not_loaded subject=%r", subject, exc_info=error)
+    if reply and subject[len(API_PREFIX) :].startswith(_WITH_MESSAGES):
+        router.publish(reply, b"", _NO_RESPONDERS, b"")
+    elif reply:
+        router.publish(reply, b"", b"", _UNAVAILABLE)
 
 
 def pass_on_domain(router: Router, domain: str) -> Subscription:
