@@ -26,6 +26,7 @@ from headwater.iggy_wire import classic_frames, vsr_frames
 from headwater.iggy_wire.command_codec import SEND
 from headwater.iggy_wire.commands import Code
 from headwater.iggy_wire.eras import UNKNOWN, Era
+from headwater.net.expected_frame import ExpectedFrame
 from headwater.net.limits import DEFAULTS, IGGY, Limits
 from headwater.net.link import LARGE_BYTES, Link
 
@@ -63,7 +64,7 @@ class Session:
         self._talk: Conversation | None = None
         self._answers: deque[_Answer] = deque()
         self._only_sends = True
-        self._needed = 0  # bytes of the frame in front, while it is incomplete
+        self._front = ExpectedFrame()
         self._handling = False  # requests: what is answered meanwhile is written at the end
         self._modern: bool | None = False if seed else None
         self._paused = False
@@ -113,7 +114,7 @@ class Session:
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Handle every request that is complete and need not wait; returns the end of the last one."""
-        if self._needed and not self._is_there(filled):
+        if self._front.is_incomplete(self._link, filled):
             return 0
         at = 0
         self._handling = True
@@ -149,7 +150,7 @@ class Session:
             most = vsr_frames.MAX_FRAME if talk.client.user is not None else self._largest(vsr_frames.MAX_FRAME)
             modern = vsr_frames.find_request(buffer, at, filled, most)
             if isinstance(modern, int):
-                self._expect(link, modern, filled - at)
+                self._front.expect(link, modern, filled - at)
                 return at
             is_send = modern.operation == SEND
             if self._must_wait(is_send):
@@ -162,27 +163,13 @@ class Session:
             return modern.end
         classic = classic_frames.find_request(buffer, at, filled, self._largest(classic_frames.MAX_FRAME))
         if isinstance(classic, int):
-            self._expect(link, classic, filled - at)
+            self._front.expect(link, classic, filled - at)
             return at
         if self._must_wait(classic.code == Code.SEND_MESSAGES):
             return at
         answer = self._place()
         talk.classic(buffer, classic, lambda pieces: self._answered(answer, pieces))
         return classic.end
-
-    def _expect(self, link: Link, size: int, filled: int) -> None:
-        """The frame in front has `size` bytes, of which `filled` are there."""
-        self._needed = size
-        link.expect(size, size - filled if size >= LARGE_BYTES else 0)
-
-    def _is_there(self, filled: int) -> bool:
-        """Whether the frame in front, which was incomplete, is complete now."""
-        size, link = self._needed, self._link
-        if filled >= size:
-            self._needed = 0
-        if size >= LARGE_BYTES and link is not None:
-            link.expect(size, max(1, size - filled))
-        return filled >= size
 
     def _must_wait(self, is_send: bool) -> bool:
         """Whether this request has to wait for the answers before it; reading pauses then, until they are written."""

@@ -17,6 +17,7 @@ from headwater.iggy_client.requests import Requests, body_of
 from headwater.iggy_wire import vsr_frames
 from headwater.iggy_wire.commands import Code
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.net.expected_frame import ExpectedFrame
 from headwater.net.layer import Layer, Stack
 from headwater.net.link import LARGE_BYTES, Link
 from headwater.net.tcp import dial
@@ -142,7 +143,7 @@ class StreamChannel:
         self._connection = connection
         self._link: Link | None = None
         self._waiting: dict[int, _Waiting] = {}  # by the numbers of the requests
-        self._needed = 0  # bytes of the answer in front, while it is incomplete
+        self._front = ExpectedFrame()
 
     def attach(self, link: Link) -> None:
         self._link = link
@@ -154,7 +155,7 @@ class StreamChannel:
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Hand out complete replies; returns how far."""
-        if self._needed and not self._is_there(filled):
+        if self._front.is_incomplete(self._link, filled):
             return 0
         at = 0
         while at < filled:
@@ -167,27 +168,12 @@ class StreamChannel:
                     self._link.abort()
                 return filled
             if isinstance(reply, int):
-                self._expect(reply, filled - at)
+                self._front.expect(self._link, reply, filled - at)
                 break
             if waiting is not None:
                 _answer(waiting, reply, buffer, reply.end == filled and self._may_keep(reply.end - at))
             at = reply.end
         return at
-
-    def _expect(self, size: int, filled: int) -> None:
-        """The answer in front has `size` bytes, of which `filled` are there."""
-        self._needed = size
-        if self._link is not None:
-            self._link.expect(size, size - filled if size >= LARGE_BYTES else 0)
-
-    def _is_there(self, filled: int) -> bool:
-        """Whether the answer in front, which was incomplete, is complete now."""
-        size = self._needed
-        if filled >= size:
-            self._needed = 0
-        if size >= LARGE_BYTES and self._link is not None:
-            self._link.expect(size, max(1, size - filled))
-        return filled >= size
 
     def _may_keep(self, size: int) -> bool:
         """Whether an answer of this size is left to its reader; a small one is copied sooner than its array replaced."""
