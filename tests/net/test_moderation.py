@@ -188,13 +188,13 @@ def test_a_slow_flood_and_one_of_large_writes_are_not_paused(interval: int, size
     assert not loop.pauses
 
 
-def test_trials_that_fail_are_made_twice_as_seldom_each_time_until_there_is_one_a_second() -> None:
+def test_trials_that_fail_are_made_twice_as_seldom_each_time_until_there_are_ten_a_second() -> None:
     loop = Loop(Moderation())
-    loop.run(Conversation(1, 10 * US), 5_000 * MS)
+    loop.run(Conversation(1, 10 * US), 2_000 * MS)
     gaps = [after - before for before, after in zip(loop.pauses[::2], loop.pauses[2::2], strict=False)]
     assert gaps == sorted(gaps)
     assert 14 * MS < gaps[0] < 18 * MS
-    assert 1000 * MS <= gaps[-1] < 1010 * MS
+    assert 100 * MS <= gaps[-1] < 110 * MS
 
 
 def test_the_end_of_a_flood_is_held_for_one_pause_and_a_conversation_after_it_for_eight() -> None:
@@ -208,16 +208,16 @@ def test_the_end_of_a_flood_is_held_for_one_pause_and_a_conversation_after_it_fo
     assert loop.slowest <= PAUSE + ROUND
 
 
-def test_a_flood_after_many_failed_trials_is_paused_within_a_second() -> None:
+def test_a_flood_after_many_failed_trials_is_paused_within_a_tenth_of_a_second() -> None:
     loop = Loop(Moderation())
     loop.run(Conversation(1, 10 * US), 2_500 * MS)
     before = len(loop.pauses)
     began = loop.now
     flood = Flood(4 * US)
     flood._next = loop.now
-    loop.run(flood, loop.now + 1500 * MS)
+    loop.run(flood, loop.now + 300 * MS)
     assert len(loop.pauses) - before > 1000
-    assert loop.pauses[before] < began + 1020 * MS
+    assert loop.pauses[before] < began + 110 * MS
 
 
 def test_pauses_are_doubted_after_a_while_even_where_reads_stay_large() -> None:

@@ -15,8 +15,8 @@ what it measures without and with pauses, over all links:
   it, and a few ms of it (LOST) end the pauses. One short time decides nothing: 200 clients of one process write for some ms
   and read for some, and each of these alone looks like a flood or like its end.
 - *Rounds* have to find more (FIND_MORE), or the pauses are over long before ms are lost: after two where a trial begins,
-  after eight in a row that was kept. So a conversation of requests and answers is paused twice a second at most, once some
-  trials have failed.
+  after eight in a row that was kept. So a conversation of requests and answers is paused twenty times a second at most, once
+  some trials have failed.
 - *Cost.* The thread's own CPU time for a byte has to fall (CHEAPER), or nothing is worth the delay.
 
 Pure: times are passed in, and nothing here sleeps. A *round* is one question to epoll that found links to read, a *look* is
@@ -39,7 +39,9 @@ CHEAPER: cython.double = 0.8  # of the CPU time of a byte without pauses
 JUDGED: cython.Py_ssize_t = 64  # rounds after pauses of which the cost is judged
 LEASE: cython.Py_ssize_t = 200_000_000  # ns of pauses, after which reads without pauses are measured again
 FIRST_BACKOFF: cython.Py_ssize_t = 10_000_000  # ns from a trial that failed to the next one
-LONGEST_BACKOFF: cython.Py_ssize_t = 1_000_000_000
+# A conversation loses 0.2 % of its rate, two pauses for each trial. With a second, a flood that follows it would wait 0.5 s
+# in the mean for its first trial, which is longer than many last.
+LONGEST_BACKOFF: cython.Py_ssize_t = 100_000_000
 
 
 class Moderation:
