@@ -1,7 +1,9 @@
 """The trie and its cache agree with the plain matching rule after any insertions and removals."""
 
 import sys
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fake_link import FakeLink
@@ -223,3 +225,29 @@ def test_match_of_some_groups_alone_counts_their_only_members_as_plain() -> None
         assert match.serving(queues, True) is serving
     assert [member.sid for member in match.serving([b"a"], False).plain] == [b"1"]
     assert match.serving([b"c"], False).plain == []
+
+
+def large_pages() -> int:
+    """The number of mappings of this process that want large pages."""
+    flags = [line.split() for line in Path("/proc/self/smaps").read_text().splitlines() if line.startswith("VmFlags:")]
+    return sum("hg" in one for one in flags)
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or not headwater.__compiled__, reason="a mapping of Linux's own"
+)
+def test_a_large_table_of_subjects_asks_for_large_pages_and_gives_them_back() -> None:
+    before = large_pages()
+    sublist = Sublist()
+    subscriptions = [Subscription(b"large.%d" % number, b"", b"1") for number in range(20_000)]
+    for subscription in subscriptions:
+        sublist.insert(subscription)
+    for subscription in subscriptions:
+        assert sublist.match(subscription.subject).plain == [subscription]
+    for subscription in subscriptions:
+        assert sublist.match(subscription.subject).plain == [subscription]
+    if Path("/sys/kernel/mm/transparent_hugepage").exists():
+        assert large_pages() == before + 1
+    for subscription in subscriptions:
+        sublist.remove(subscription)
+    assert large_pages() == before

@@ -86,6 +86,19 @@ def test_messages_travel_between_clients_in_order() -> None:
     serve(conversation)
 
 
+def test_each_of_thousands_of_subjects_reaches_its_own_subscription_when_published_to_again() -> None:
+    async def conversation(broker: Broker) -> None:
+        subscriber, publisher = await connect(broker), await connect(broker)
+        await subscriber.ask(b"".join(b"SUB far.%d.a %d\r\n" % (number, number) for number in range(7000)))
+        order = [position * 7919 % 7000 for position in range(7000)]
+        expected = b"".join(b"MSG far.%d.a %d 3\r\nabc\r\n" % (number, number) for number in order)
+        for _ in range(3):
+            await publisher.ask(b"".join(b"PUB far.%d.a 3\r\nabc\r\n" % number for number in order))
+            assert await subscriber.reader.readexactly(len(expected)) == expected
+
+    serve(conversation)
+
+
 def test_garbage_from_one_client_does_not_disturb_another() -> None:
     async def conversation(broker: Broker) -> None:
         good = await connect(broker)
