@@ -30,7 +30,7 @@ class Kept:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.is_stored = True
+        self.durable = True
         self.state = Consumer(ConsumerConfig(ack_policy="explicit", max_ack_pending=-1), 1)
         self.state.events = []
 

@@ -80,7 +80,7 @@ class DeliveringConsumer(ABC):
         self._pause = Pause(clock_ns)
         self._pace = OriginalPace()
         self._activity = Activity(self._turns.now())
-        if stream.keeper is not None and (self.is_stored or stream.config.retention != "limits"):
+        if stream.keeper is not None and (self.durable or stream.config.retention != "limits"):
             state.events = []
         self._acks = Acks(stream, router, self, self._turns, self._activity, clock_ns)
         self._configure(state.config)
@@ -149,14 +149,14 @@ class DeliveringConsumer(ABC):
         return self._ahead.filter
 
     @property
-    def is_stored(self) -> bool:
-        """Whether it outlives a restart of the server."""
-        return self.config.outlives_restart
+    def durable(self) -> bool:
+        """Whether every change is stored as it happens."""
+        return bool(self.config.durable_name)
 
     @property
     def is_kept(self) -> bool:
-        """Whether what happens is stored. On a work queue that includes the acknowledgements of a consumer that is not, for
-        they decide what is still in the queue."""
+        """Whether the state is stored. On a work queue that includes an ephemeral consumer's acknowledgements, which decide
+        what is still in the queue."""
         return self.state.events is not None
 
     @property

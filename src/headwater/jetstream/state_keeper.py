@@ -49,11 +49,11 @@ class KeptConsumer(Protocol):
     state: Consumer
 
     @property
-    def is_stored(self) -> bool: ...
+    def durable(self) -> bool: ...
 
 
 class StateKeeper:
-    """The keeper of one stream on disk. `save(consumer)` stores the whole state of a consumer; `settle()` makes
+    """The keeper of one stream on disk. `save(consumer)` stores the whole state of a durable consumer; `settle()` makes
     the stream's deletions durable. `durable`: a confirmation waits for a sync. `failure`: why the journal cannot be
     written; None while it can."""
 
@@ -252,7 +252,7 @@ class StateKeeper:
             doomed = self._writing.files.paths()
             await self._settle()
             for consumer in consumers:
-                if consumer.is_stored:
+                if consumer.durable:
                     await self._save(consumer)
                 else:
                     self._unsaved.pop(consumer, None)

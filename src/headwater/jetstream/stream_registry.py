@@ -329,7 +329,7 @@ class StreamRegistry:
             finally:
                 log.close()
             for consumer in consumers:
-                if consumer.config.outlives_restart:
+                if consumer.config.durable_name:
                     directory.save_consumer(consumer)
 
         def make() -> Stream:

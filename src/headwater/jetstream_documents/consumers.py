@@ -61,8 +61,8 @@ class ConsumerConfig(Document, kw_only=True):
 
     @property
     def outlives_restart(self) -> bool:
-        """Whether a stream on disk stores the consumer. As at nats-server, that includes an ephemeral one: its client, which
-        connects again within the inactive threshold, goes on as if nothing had happened."""
+        """Whether the consumer is there after a clean restart, if its stream is on disk. As at nats-server, that includes an
+        ephemeral one: its client, which connects again within the inactive threshold, goes on."""
         return bool(self.durable_name) or not (self.mem_storage or self.direct)
 
 

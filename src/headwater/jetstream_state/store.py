@@ -204,8 +204,8 @@ class StreamDirectory:
             return
 
     def load_consumers(self) -> list[ConsumerRecord]:
-        """All durable consumers that can be read, in the order of their names. Raises StorageError when the directory
-        cannot be read."""
+        """All consumers that can be read, in the order of their names. The ephemeral ones are removed: none may come back
+        after a kill as it was before. Raises StorageError when the directory cannot be read."""
         try:
             names = self.files.listdir(self._consumers)
         except FileNotFoundError:
@@ -220,6 +220,12 @@ class StreamDirectory:
             except StorageError as error:
                 done = "the consumer is gone until its files are mended; they are left in place"
                 self.findings.append(Finding(self.name, path, error.message, done, severity="loss"))
+        for record in records:
+            if not record.config.durable_name:
+                try:
+                    self.remove_consumer(record.name)
+                except OSError as error:
+                    raise storage_error("remove an ephemeral consumer", error) from error
         return sorted(records, key=lambda record: record.name)
 
     def load_journal(self, record: StreamRecord) -> Journal:
