@@ -1,10 +1,11 @@
 """An ordered consumer: every message of a stream once and in order, with nothing to acknowledge.
 
 It is a sequence of short-lived pull consumers, each created to start after the last message delivered. A gap in the
-consumer's own count, a deleted consumer, or a silent server ends one and starts the next, unnoticed by the iterating
-program. A deleted stream ends the iteration with JetStreamError.
+consumer's own count, a deleted consumer, or a silent or unavailable server ends one and starts the next, unnoticed by
+the iterating program. A deleted stream ends the iteration with JetStreamError.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
@@ -16,9 +17,11 @@ from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
 from headwater.client.pull import PullConsumer
 from headwater.client.stream_message import StreamMessage
-from headwater.errors import HeadwaterError, RequestTimeout
+from headwater.errors import HeadwaterError, JetStreamError, RequestTimeout
 
 INACTIVE_SECONDS = 300
+UNAVAILABLE = 10008  # err_code while a cluster elects, or a worker is being replaced
+PAUSE = 0.1  # seconds until that is asked again
 
 
 class OrderedConsumer(Iteration[StreamMessage]):
@@ -41,6 +44,11 @@ class OrderedConsumer(Iteration[StreamMessage]):
                 info = await self._begin()
             except RequestTimeout:
                 continue  # disconnected, or the server is starting; the client reconnects, or closes and raises
+            except JetStreamError as error:
+                if error.err_code != UNAVAILABLE or self.resets < 0:
+                    raise
+                await asyncio.sleep(PAUSE)
+                continue
             if self._stop_at_end and self.pending == 0:
                 await self._forget(info)
                 return
