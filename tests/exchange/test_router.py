@@ -1,16 +1,21 @@
 """Deliveries: the receivers of a message, the bytes they get, and the treatment of slow receivers."""
 
 import logging
+import socket
 from collections import Counter
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from support.fake_link import FakeLink, make_outlet
 
 from headwater.exchange.flusher import STALL_AT
-from headwater.exchange.router import Router
+from headwater.exchange.router import LARGE, Router
 from headwater.exchange.sublist import Outlet, Subscription
+from headwater.net.endpoint import Endpoint
+from headwater.net.link import LinkOwner
 from headwater.wire.message_view import composed
+from headwater.wire.receive import ReceiveBuffer
 
 BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
 
@@ -174,3 +179,69 @@ def test_a_delivery_that_shows_another_subject_is_none_over_a_route() -> None:
     message = composed(b"a.b", b"", b"", b"hi")
     router.route_under(b"inbox", router.sublist.match(b"inbox"), message)
     assert found == [(b"inbox", False, b"a.b")]
+
+
+class Watched(Endpoint):
+    """An endpoint on a socket, without a loop."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(cast(LinkOwner, None), ReceiveBuffer(), None)
+        self._descriptor = descriptor
+        self.waits = 0
+
+    @property
+    def pending(self) -> int:
+        return len(self.output)
+
+    def await_room(self) -> None:
+        self.waits += 1
+
+
+def watched(descriptor: int) -> tuple[Watched, Outlet]:
+    endpoint = Watched(descriptor)
+    outlet = Outlet(endpoint, endpoint.output)
+    outlet.headers = True
+    return endpoint, outlet
+
+
+@pytest.mark.parametrize("before", [0, 5, 1 << 22])
+@pytest.mark.parametrize("subject", [b"a.b", b"a.*"])
+def test_a_large_message_goes_at_once_behind_what_waits_and_what_the_kernel_refuses_is_kept(
+    before: int, subject: bytes
+) -> None:
+    bench = Bench()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        endpoint, outlet = watched(ours.fileno())
+        bench.subscribe(outlet, subject)
+        bench.router.publish(b"a.b", b"", b"", b"x" * 9)
+        endpoint.output.append(b"+" * before)
+        payload = bytes(range(256)) * (1 << 14)
+        for reply, block in ((b"", b""), (b"r", BLOCK)):
+            assert bench.router.publish(b"a.b", reply, block, payload) == 1
+        assert (endpoint.waits, endpoint._blocked, outlet.dirty) == (1, True, True)
+        size = len(BLOCK), len(BLOCK) + len(payload)
+        expected = b"MSG a.b 1 9\r\nxxxxxxxxx\r\n" + b"+" * before
+        expected += b"MSG a.b 1 %d\r\n%b\r\n" % (len(payload), payload)
+        expected += b"HMSG a.b 1 r %d %d\r\n" % size + BLOCK + payload + b"\r\n"
+        assert endpoint._handed + len(endpoint.output) == len(expected)
+        received = b""
+        while len(received) < len(expected):
+            endpoint._blocked = False
+            endpoint.push()
+            received += theirs.recv(1 << 20)
+        assert received == expected
+        assert (outlet.out_messages, outlet.out_bytes) == (3, 9 + len(BLOCK) + 2 * len(payload))
+
+
+def test_a_large_message_to_a_broken_socket_is_left_for_the_transport_to_meet() -> None:
+    bench = Bench()
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours:
+        endpoint, outlet = watched(ours.fileno())
+        bench.subscribe(outlet, b"a")
+        bench.router.publish(b"a", b"", b"", b"x" * LARGE)
+        assert endpoint.output.take() == b"MSG a 1 %d\r\n%b\r\n" % (LARGE, b"x" * LARGE)
+        assert (endpoint.waits, endpoint._blocked) == (0, False)

@@ -7,6 +7,8 @@ from headwater.wire.client_ops cimport ClientOpParser
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.publish_series cimport PublishSeries
 
+cdef Py_ssize_t _LARGE
+
 
 cdef class Router
 

@@ -45,6 +45,9 @@ from headwater.exchange.sublist import Callback, TracedCallback
 
 logger = logging.getLogger(__name__)
 
+LARGE: int = 1 << 16  # bytes; a larger message is written at once, from where it lies
+_LARGE: cython.Py_ssize_t = LARGE
+
 
 class RouterObserver(Protocol):
     """An observer of interest: the cluster, and imports from other accounts."""
@@ -501,8 +504,10 @@ class Router:
         end: cython.Py_ssize_t = message.end
         bare: cython.bint = message.headers == message.payload
         strip: cython.bint = not bare and not outlet.headers
+        large: cython.bint = end - tail >= _LARGE and outlet.endpoint is not None and not strip
+        copied: cython.Py_ssize_t = tail if large else end + 2
         if own_subject and subscription.msg and not strip:
-            output.append_pair(subscription.msg if bare else subscription.hmsg, buffer, tail, end + 2)
+            output.append_pair(subscription.msg if bare else subscription.hmsg, buffer, tail, copied)
         elif not strip:
             output.append_message(
                 b"MSG " if bare else b"HMSG ",
@@ -511,7 +516,7 @@ class Router:
                 message.subject_end,
                 subscription.after_subject,
                 tail,
-                end + 2,
+                copied,
             )
         else:
             output.append_pair(b"MSG ", buffer, message.subject, message.subject_end)
@@ -520,6 +525,8 @@ class Router:
                 output.append_slice(buffer, message.reply, message.reply_end)
                 output.append(b" ")
             output.append_pair(b"%d\r\n" % (end - message.payload), buffer, message.payload, end + 2)
+        if large and outlet.endpoint is not None:
+            outlet.endpoint.write_behind(buffer, tail, end + 2)
         outlet.out_messages += 1
         outlet.out_bytes += end - message.headers
         if not outlet.dirty:

@@ -1,6 +1,7 @@
 """The new messages of a consumer, read from the log in batches and kept until they are delivered."""
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream_documents.consumer_rules import filters_of
@@ -9,6 +10,9 @@ from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.streams.log import StoredRecord
+
+if TYPE_CHECKING:
+    from headwater.jetstream_ranges.large_records import LargeRecords
 
 RECORDS = 256  # read from the log at once
 BYTES = 1 << 20
@@ -25,6 +29,7 @@ class ReadAhead:
         self.at = 0
         self._stream = stream
         self._state = state
+        self._large: LargeRecords | None = None
 
     def next(self) -> StoredRecord | None:
         """The next matching message. None at the end of the log, or when one turn has skipped its limit of records. Raises
@@ -49,8 +54,14 @@ class ReadAhead:
         known = self._stream.contents.known_from(state.position, self.filter) if self.filter is not None else None
         if known is not None:  # a subject may have one message in a million: the others need not be read
             state.position = max(state.position, known[0] if known else sequence_of(log.end_offset))
-        self.records, end = log.read_matching(offset_of(state.position), subjects, RECORDS, BYTES, SKIPPED)
-        self.at = 0
+        last, self.records, self.at = self.records[-1:], [], 0
+        if not last or len(last[0].payload) > BYTES // RECORDS:
+            from headwater.jetstream_ranges.large_records import LargeRecords  # here: a start needs it not
+
+            self._large = self._large or LargeRecords(log)
+            self.records = self._large.read(offset_of(state.position), subjects)
+        if not self.records:
+            self.records, end = log.read_matching(offset_of(state.position), subjects, RECORDS, BYTES, SKIPPED)
         if self.records:
             return True
         state.position = max(state.position, sequence_of(end))

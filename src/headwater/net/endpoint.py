@@ -18,6 +18,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer
     from cython.cimports.headwater.wire.receive import ReceiveBuffer, Receiver
     from cython.cimports.libc.errno import EAGAIN, EINTR, errno
+    from cython.cimports.posix.uio import iovec, writev
     from cython.cimports.posix.unistd import read, write
 else:
     from errno import EAGAIN, EINTR
@@ -163,6 +164,42 @@ class Endpoint:
         if written < waiting:
             self._blocked = True
             self.await_room()
+        return 0
+
+    def write_behind(self, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
+        """Write `output` and `source[start:end]` behind it, of which only what the peer does not accept is copied: for parts
+        of 64 KiB and more, that a copy would take out of the processor's caches."""
+        output: OutputBuffer = self.output
+        if self._descriptor < 0 or self._layer is not None or self._blocked or self.closing:
+            return output.append_slice(source, start, end)
+        waiting: cython.Py_ssize_t = output.size - output.head
+        written: cython.Py_ssize_t
+        if cython.compiled:
+            parts = cython.declare(iovec[2])
+            parts[0].iov_base = PyByteArray_AS_STRING(output.data) + output.head
+            parts[0].iov_len = waiting
+            parts[1].iov_base = PyByteArray_AS_STRING(source) + start
+            parts[1].iov_len = end - start
+            written = writev(self._descriptor, parts, 2)
+            failed: cython.bint = written < 0 and errno != EAGAIN and errno != EINTR
+        else:
+            failed = False
+            try:
+                with memoryview(output.data) as before, memoryview(source) as part:
+                    written = os.writev(self._descriptor, [before[output.head : output.size], part[start:end]])
+            except BlockingIOError:
+                written = 0
+            except OSError:
+                written, failed = 0, True
+        if written > 0:
+            self._handed += written
+            start += max(0, written - waiting)
+            output.skip(min(written, waiting))
+        if start < end:
+            output.append_slice(source, start, end)
+            if not failed:  # the transport meets the error when it reads
+                self._blocked = True
+                self.await_room()
         return 0
 
     # ── what Link adds ──

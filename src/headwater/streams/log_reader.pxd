@@ -2,6 +2,7 @@ cimport cython
 from headwater.streams.live_offsets cimport LiveOffsets
 from headwater.streams.log_format cimport StoredRecord
 from headwater.streams.recent cimport RecentBatches
+from headwater.streams.segment cimport Segment
 
 @cython.final
 cdef class LogReader:
@@ -14,3 +15,6 @@ cdef class LogReader:
     cdef list _unfinished
     cdef object _first_timestamp
     cpdef StoredRecord record(self, long long offset)
+    cdef StoredRecord _record_in_file(self, long long offset)
+    cpdef Segment segment_at(self, long long offset)
+    cdef _keep_handle(self, Segment segment)

@@ -7,7 +7,6 @@ byte whose CRC32C failed. `range_at` reads nothing: it returns only batches that
 log was opened. Belongs to the loop thread; `Log` adds what is published and removes what is dropped.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -18,17 +17,19 @@ if cython.compiled:
     from cython.cimports.headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
     from cython.cimports.headwater.streams.offset_set import OffsetSet
     from cython.cimports.headwater.streams.recent import RecentBatches
+    from cython.cimports.headwater.streams.segment import Segment
 else:
     from headwater.streams.live_offsets import LiveOffsets
     from headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
     from headwater.streams.offset_set import OffsetSet
     from headwater.streams.recent import RecentBatches
+    from headwater.streams.segment import Segment
 
 from headwater.streams import iggy_records
 from headwater.streams.files import storage_error
 from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, read_records
 from headwater.streams.recovery import Damage
-from headwater.streams.segment import RangedBatch, Segment
+from headwater.streams.segment import RangedBatch
 from headwater.streams.window import SpoiledBytes
 
 Wanted = bytes | Callable[[bytes], bool]  # a subject, or whether one is wanted
@@ -110,16 +111,14 @@ class LogReader:
                 found = records[0]
         return found
 
-    def _record_in_file(self, offset: int) -> StoredRecord | None:
+    def _record_in_file(self, offset: cython.longlong) -> StoredRecord | None:
         """As `record`, by way of its segment; None where that cannot tell. Batches between readers' calls go first."""
         for batch in self._unfinished:
             if batch.header.base_offset <= offset < batch.header.end_offset:
                 return None
-        segment = self._segment_at(offset)
+        segment = self.segment_at(offset)
         try:
-            self._keep_handle(segment)
-            found: StoredRecord | None = segment.record_at(offset)
-            return found
+            return segment.record_at(offset)
         except OSError as error:
             raise storage_error(f"read {segment.path}", error) from error
 
@@ -257,16 +256,22 @@ class LogReader:
         tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
         if not self._live.start <= offset < self._live.end:
             return None
-        segment = self._segment_at(offset)
+        segment = self.segment_at(offset)
         try:
-            self._keep_handle(segment)
             return segment.range_at(offset)
         except OSError as error:
             raise storage_error(f"read {segment.path}", error) from error
 
-    def _segment_at(self, offset: int) -> Segment:
-        """The segment that has this offset, if any has."""
-        return self.segments[max(0, bisect_right(self.segments, offset, key=lambda each: each.base_offset) - 1)]
+    def segment_at(self, offset: cython.longlong) -> Segment:
+        """The segment that has this offset, if any has; it is about to be read."""
+        low: cython.Py_ssize_t = 0
+        high: cython.Py_ssize_t = len(self.segments)
+        while high - low > 1:
+            middle: cython.Py_ssize_t = (low + high) // 2
+            segment: Segment = self.segments[middle]
+            low, high = (middle, high) if segment.base_offset <= offset else (low, middle)
+        self._keep_handle(self.segments[low])
+        return self.segments[low]
 
     def batches_in_files(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
         """As `batches`, from the files, to the end of the log; also what is below where the log begins."""
@@ -275,7 +280,7 @@ class LogReader:
                 yield batch
                 offset = batch.header.end_offset
                 break
-        at = max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
+        at = self.segments.index(self.segment_at(offset)) if self.segments else 0
         while at < len(self.segments):
             segment = self.segments[at]
             try:

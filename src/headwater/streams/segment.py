@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """One segment as readers see it: a file, the part of it that is published, and the way to a batch in it.
 
 Belongs to the loop thread. The file handle is the reader's own (the writer has another), opened when first needed, and
@@ -9,13 +10,18 @@ published are out of reach: `end_position` is the limit of every read.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
+else:
+    from headwater.streams.log_format import BatchHeader, StoredRecord
+
 from headwater.streams.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SPACING, SparseIndex
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,
-    BatchHeader,
-    StoredRecord,
     body_is_intact,
     decode_batch_header,
     read_records,
@@ -58,15 +64,10 @@ def base_offset_of(name: str) -> int | None:
 class Segment:
     """A readable segment. Offsets `[base_offset, end_offset)`; some may be absent."""
 
-    __slots__ = (
-        *("_checked_from", "_facts", "_file", "_files", "_identity", "_intact", "_known", "_met"),
-        *("keeps_evidence", "path"),
-    )
-
     def __init__(self, files: Files, path: str, identity: bytes, facts: SegmentFacts) -> None:
         self.path = path
         self._files = files
-        self._identity = identity
+        self.identity = identity
         self._facts = facts
         self._file: File | None = None
         self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
@@ -144,7 +145,7 @@ class Segment:
         position, expected = self._facts.index.locate(offset)
         window = min(max(expected_bytes, SMALLEST_READ), LARGEST_READ)
         end, limit = self.end_position, self.end_offset
-        for piece in walk(file.pread, position, end, self._identity, expected, limit, window):
+        for piece in walk(file.pread, position, end, self.identity, expected, limit, window):
             if isinstance(piece, SpoiledBytes) or (piece.header.end_offset > offset and piece.header.holds_records):
                 if isinstance(piece, SpoiledBytes):
                     self._note_spoiled(piece)
@@ -152,39 +153,52 @@ class Segment:
                     self._note_intact(piece)
                 yield piece
 
-    def record_at(self, offset: int) -> StoredRecord | None:
+    def record_at(self, offset: cython.longlong) -> StoredRecord | None:
         """The record with this offset, checked, without a look at the batches before its own and at most of a large one.
         None where it is not found in this way, and `batches` has to tell what is there. Raises OSError."""
-        indexed, _ = self._facts.index.locate(offset)
-        position, known = self._known.get(indexed, (indexed, None))
-        if known is not None and known.base_offset <= offset < known.end_offset:
-            return find_record(self._opened().pread, position, known, self._identity, offset)
-        position = indexed
-        window = Window(self._opened().pread, self.end_position, SPACING)
+        window: Window | None = None
+        place = self._known_place(offset)
+        if place is None:
+            window = Window(self.pread, self.end_position, SPACING)
+            place = self._walk_to(offset, window)
+        if place is None or not can_search(place[1]):
+            return None
+        position, header = place
+        if window is None or header.body_size >= SEARCHED_BATCH:
+            return find_record(self._opened().pread, position, header, self.identity, offset)
+        body = window.slice(position + BATCH_HEADER_SIZE, position + header.size)
+        records: list[StoredRecord] = []
+        if body_is_intact(header, body):
+            read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
+        return records[0] if records and records[0].offset == offset else None
+
+    def batch_of(self, offset: cython.longlong) -> tuple[int, BatchHeader] | None:
+        """Where the batch with this offset begins, and its header; None where `batches` has to tell. Raises OSError."""
+        return self._known_place(offset) or self._walk_to(offset, Window(self.pread, self.end_position, SPACING))
+
+    def _known_place(self, offset: cython.longlong) -> tuple[int, BatchHeader] | None:
+        place: tuple[int, BatchHeader] | None = self._known.get(self._facts.index.locate(offset)[0])
+        return place if place is not None and place[1].base_offset <= offset < place[1].end_offset else None
+
+    def _walk_to(self, offset: cython.longlong, window: Window) -> tuple[int, BatchHeader] | None:
+        indexed = position = self._facts.index.locate(offset)[0]
         while position < self.end_position:
             data, index = window.at(position, BATCH_HEADER_SIZE)
-            header = decode_batch_header(data, index, self._identity)
+            header = decode_batch_header(data, index, self.identity)
             if header is None or header.base_offset > offset:
                 break
             if offset < header.end_offset and header.holds_records:
-                if not can_search(header):
-                    return None
                 if header.body_size >= SEARCHED_BATCH:
                     if len(self._known) >= MOST_KNOWN:
                         self._known.clear()
                     self._known[indexed] = position, header
-                    return find_record(self._opened().pread, position, header, self._identity, offset)
-                return self._record_in(window, position, header, offset)
+                return position, header
             position += header.size
         return None
 
-    def _record_in(self, window: Window, position: int, header: BatchHeader, offset: int) -> StoredRecord | None:
-        body = window.slice(position + BATCH_HEADER_SIZE, position + header.size)
-        if not body_is_intact(header, body):
-            return None
-        records: list[StoredRecord] = []
-        read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
-        return records[0] if records and records[0].offset == offset else None
+    def pread(self, size: int, position: int) -> bytes:
+        """As `File.pread`. Raises OSError."""
+        return self._opened().pread(size, position)
 
     def _note_intact(self, batch: FoundBatch) -> None:
         if batch.header.body_size >= LARGE_BATCH and batch.is_whole:
@@ -202,7 +216,7 @@ class Segment:
         if base_offset != offset or (position < self._checked_from and position not in self._intact):
             return None
         file = self._opened()
-        header = decode_batch_header(file.pread(BATCH_HEADER_SIZE, position), 0, self._identity)
+        header = decode_batch_header(file.pread(BATCH_HEADER_SIZE, position), 0, self.identity)
         if header is None or header.flags or header.base_offset != offset or header.body_size < LARGE_BATCH:
             return None
         end = position + header.size

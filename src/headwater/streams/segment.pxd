@@ -1,0 +1,20 @@
+cimport cython
+from headwater.streams.log_format cimport StoredRecord
+
+@cython.final
+cdef class Segment:
+    cdef readonly str path
+    cdef readonly bytes identity
+    cdef public bint keeps_evidence
+    cdef object _files
+    cdef object _facts
+    cdef object _file
+    cdef object _checked_from
+    cdef set _intact
+    cdef dict _known
+    cdef list _met
+
+    cpdef StoredRecord record_at(self, long long offset)
+    cpdef tuple batch_of(self, long long offset)
+    cdef tuple _known_place(self, long long offset)
+    cdef tuple _walk_to(self, long long offset, object window)
