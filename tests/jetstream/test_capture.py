@@ -21,7 +21,7 @@ from headwater.jetstream_documents.streams import Republish, StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, ttl_of
-from headwater.streams.dedup import DuplicateWindow
+from headwater.model.dedup import DuplicateWindow
 from headwater.streams.log import Log, LogOptions
 
 

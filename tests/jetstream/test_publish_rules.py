@@ -11,7 +11,7 @@ from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate
-from headwater.streams.dedup import DuplicateWindow
+from headwater.model.dedup import DuplicateWindow
 from headwater.streams.log import Log, LogOptions
 
 NOW = 1_000

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from headwater.jetstream_state.store import PositionsRecord
 from headwater.jetstream_state.stored_ids import StoredId, learn_ids, stored_ids
-from headwater.streams.dedup import DuplicateWindow
+from headwater.model.dedup import DuplicateWindow
 from headwater.streams.files import OsFiles
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headwater.errors import StorageError
 from headwater.iggy_wire.batches import Part, build
-from headwater.streams.dedup import DuplicateWindow
+from headwater.model.dedup import DuplicateWindow
 from headwater.streams.iggy_batch import Frame, batch_fields, frames
 from headwater.streams.iggy_records import NANOSECONDS
 from headwater.streams.log import Log

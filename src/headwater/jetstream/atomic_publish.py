@@ -22,9 +22,9 @@ from headwater.jetstream_state.atomic_batch import BATCH_ID, Abandoned, BatchSoF
 from headwater.jetstream_state.items import Answer, Item, all_of
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, of_batch_alone
 from headwater.jetstream_state.sequence import sequence_of
+from headwater.model.dedup import DuplicateWindow
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
-from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
 from headwater.version import API_LEVEL
 

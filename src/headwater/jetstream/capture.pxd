@@ -2,7 +2,7 @@ cimport cython
 from headwater.group_commit.committer cimport Committer
 from headwater.group_commit.clock cimport Clock
 from headwater.jetstream_state.publish_options cimport PublishOptions
-from headwater.streams.dedup cimport DuplicateWindow
+from headwater.model.dedup cimport DuplicateWindow
 from headwater.streams.staging cimport Staging
 
 @cython.final

@@ -18,7 +18,7 @@ if cython.compiled:
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
     from cython.cimports.headwater.jetstream_state.publish_options import PublishOptions
     from cython.cimports.headwater.jetstream_state.subject_table import memory_size, stored_size
-    from cython.cimports.headwater.streams.dedup import DuplicateWindow
+    from cython.cimports.headwater.model.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
     from headwater.group_commit.clock import Clock
@@ -28,7 +28,7 @@ else:
     from headwater.jetstream_state.publish_checks import lone_message_id
     from headwater.jetstream_state.publish_options import PublishOptions
     from headwater.jetstream_state.subject_table import memory_size, stored_size
-    from headwater.streams.dedup import DuplicateWindow
+    from headwater.model.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
 
 from headwater.errors import JetStreamError, StorageError

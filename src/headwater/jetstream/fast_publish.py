@@ -31,10 +31,10 @@ from headwater.jetstream_state.fast_batch import (
 from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.publish_checks import Admitted, Duplicate
 from headwater.jetstream_state.sequence import sequence_of
+from headwater.model.dedup import DuplicateWindow
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import without_header
 from headwater.model.timestamps import SECOND
-from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
 from headwater.version import API_LEVEL
 

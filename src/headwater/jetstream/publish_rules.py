@@ -39,9 +39,9 @@ from headwater.jetstream_state.publish_options import PublishOptions
 from headwater.jetstream_state.schedule_checks import ScheduleRules
 from headwater.jetstream_state.schedules import is_schedule, with_rollup
 from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.model.dedup import DuplicateWindow
 from headwater.model.header_block import lookup
 from headwater.model.request_info import without_request_info
-from headwater.streams.dedup import DuplicateWindow
 
 if TYPE_CHECKING:
     from headwater.jetstream_sources.republish import Republisher

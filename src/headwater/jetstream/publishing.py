@@ -35,7 +35,7 @@ from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.stream_document import checkpoint, last_message_id
 from headwater.jetstream_timing.schedule_timer import ScheduleTimer
-from headwater.streams.dedup import DuplicateWindow
+from headwater.model.dedup import DuplicateWindow
 
 if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace

@@ -20,10 +20,10 @@ from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
 from headwater.jetstream_state.fast_batch import steering_of
 from headwater.jetstream_state.publish_checks import Duplicate
 from headwater.jetstream_state.trace_reasons import DUPLICATE, reason_of
+from headwater.model.dedup import DuplicateWindow
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_header
 from headwater.model.message_trace import DESTINATION, DISABLED
-from headwater.streams.dedup import DuplicateWindow
 
 if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace, StreamStep

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headwater.jetstream_state.store import PositionsRecord
+from headwater.model.dedup import DuplicateWindow
 from headwater.model.header_block import lookup
-from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
 
 

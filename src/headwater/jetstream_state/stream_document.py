@@ -11,8 +11,8 @@ import msgspec
 
 from headwater.errors import StorageError
 from headwater.jetstream_state.contents import Contents, ContentsDocument
+from headwater.model.dedup import DuplicateWindow
 from headwater.model.header_block import lookup
-from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log, StoredRecord
 
 MOST_IN_A_CHECKPOINT = 20_000  # subjects, messages of the history, ids and expiries together

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.streams.dedup import NEVER, DuplicateWindow
+from headwater.model.dedup import NEVER, DuplicateWindow
 
 SECOND = 1_000_000_000
 IDS = st.sampled_from([b"", b"a", b"b", b"x" * 17, b"y" * 17, b"z" * 64, b"z" * 65, b"z" * 500])
