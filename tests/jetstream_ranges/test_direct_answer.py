@@ -1,11 +1,17 @@
 """Answers to direct gets as they stand on the wire: equal to what the plain functions for headers and times make of them."""
 
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
+
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.fake_link import make_outlet
 from support.recording_files import RecordingFiles
 
 from headwater.exchange.router import Router
-from headwater.jetstream_ranges.direct_answer import KEPT, DirectAnswer
+from headwater.exchange.sublist import Subscription
+from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, KEPT, WRITTEN_TOGETHER, DirectAnswer, DirectStream
 from headwater.jetstream_state.subject_table import SubjectTable
 from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, format_time
@@ -84,6 +90,28 @@ def test_answers_are_right_behind_one_that_was_too_large_to_keep_its_buffer() ->
     assert received == [(b"inbox.a", b"", expected(record, b""), record.payload) for record in both]
 
 
+def stream(reader: object, subjects: SubjectTable, *, allow_direct: bool = True) -> SimpleNamespace:
+    """What a get needs of a stream."""
+    contents = SimpleNamespace(log=SimpleNamespace(reader=reader), subjects=subjects)
+    return SimpleNamespace(config=SimpleNamespace(allow_direct=allow_direct), contents=contents)
+
+
+def test_answers_of_one_read_are_written_before_its_end_when_they_are_many() -> None:
+    router = Router(lambda function: None, seed=1)
+    answers = DirectAnswer(router)
+    link, outlet = make_outlet()
+    router.subscribe(Subscription(b"inbox", b"", b"1", outlet, None))
+    record = StoredRecord(1, 1, b"s", b"", bytes(100))
+    router.begin_read()
+    answered = 0
+    while not link.flushed:
+        answers.send(b"inbox", b"ORDERS", record, b"", False)
+        answered += 1
+    router.end_read()
+    assert WRITTEN_TOGETHER // 400 < answered < WRITTEN_TOGETHER // 100
+    assert link.take_flushed().count(record.payload) == answered
+
+
 def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said() -> None:
     received: list[Call] = []
     answers = answering(received)
@@ -95,9 +123,15 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
     assert batch is not None
     log.write(batch)
     log.publish(batch)
-    assert answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.3")
-    assert answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.*")
-    assert not answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.9")
+    there = stream(log.reader, subjects)
+    shown = stream(object(), subjects)
+    refusing = stream(log.reader, subjects, allow_direct=False)
+    streams = cast(Mapping[str, DirectStream], {"ORDERS": there, "VIEW": shown, "OTHER": refusing})
+    assert answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
+    assert answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.*", b"inbox.a")
+    for request in (b"ORDERS.key.9", b"ORDERS", b"ORDERS.", b"VIEW.key.3", b"OTHER.key.3", b"NO.key.3", b"\xff.key.3"):
+        assert not answers.send_last(streams, DIRECT_PREFIX + request, b"inbox.a")
+    assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b""), "nobody to answer"
     log.discard(59)
-    assert not answers.send_last(b"inbox.a", b"ORDERS", log.reader, subjects, b"key.3")
+    assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
     assert [payload for _, _, _, payload in received] == [b"59", b"59"]

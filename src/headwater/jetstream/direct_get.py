@@ -27,7 +27,6 @@ from headwater.jetstream_timing import looking
 from headwater.model.subject import is_literal
 from headwater.model.timestamps import parse_time
 from headwater.streams.log import StoredRecord
-from headwater.streams.log_reader import LogReader
 
 logger = logging.getLogger(__name__)
 
@@ -57,11 +56,6 @@ class DirectGet:
             return None
 
     def _answer(self, reply: bytes, subject: bytes, payload: bytes) -> asyncio.Task[None] | None:
-        if subject and not payload:
-            subjects, reader = self._stream.contents.subjects, self._stream.contents.log.reader
-            if isinstance(reader, LogReader):  # not a view's, whose records are answered under another subject
-                if self._answers.send_last(reply, self._stream.name.encode(), reader, subjects, subject):
-                    return None
         from headwater.jetstream_documents.direct_gets import read_direct_get  # here: a start needs it not
 
         request = read_direct_get(payload, subject)

@@ -63,7 +63,7 @@ from headwater.jetstream_documents.answers import (
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
-from headwater.jetstream_ranges.direct_answer import DirectAnswer
+from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
@@ -88,7 +88,6 @@ WRITERS = 4  # threads; a stream uses one at a time
 # Of a stream, where neither its configuration nor its account names a limit; nats-server's number.
 DEFAULT_MAX_CONSUMERS = 1000
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
-DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 RANGE_PREFIX = API_PREFIX + RANGE_VERB
 STREAM_IDENTITY = b"Nats-Stream-Identity"
 _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
@@ -310,11 +309,12 @@ class JetStream:
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         """Serve a request about the streams here."""
+        if subject.startswith(DIRECT_PREFIX):
+            if payload or not self._answers.send_last(self.streams, subject, reply):
+                self._on_direct_get(subject, reply, payload)
+            return
         if subject.startswith(NEXT_PREFIX):
             self._on_next(subject, reply, payload)
-            return
-        if subject.startswith(DIRECT_PREFIX):
-            self._on_direct_get(subject, reply, payload)
             return
         if subject.startswith(RANGE_PREFIX):
             self._on_range(subject, reply, payload)

@@ -1,10 +1,9 @@
 cimport cython
 from headwater.exchange.router cimport Router
-from headwater.jetstream_state.subject_table cimport SubjectTable
 from headwater.streams.log_format cimport StoredRecord
-from headwater.streams.log_reader cimport LogReader
 from headwater.wire.memory cimport OutputBuffer
 
+cdef Py_ssize_t _PREFIX_SIZE
 cdef long long _SECOND
 cdef long long _DAY_SECONDS
 
@@ -15,12 +14,11 @@ cdef class DirectAnswer:
     cdef OutputBuffer _lines
     cdef OutputBuffer _buffer
     cdef bint _busy
+    cdef Py_ssize_t _unwritten
     cdef long long _day
     cdef bytes _date
 
-    cpdef bint send_last(
-        self, bytes reply, bytes stream, LogReader log, SubjectTable subjects, bytes subject
-    ) except -1
+    cpdef bint send_last(self, object streams, bytes request, bytes reply) except -1
     cpdef int send(self, bytes reply, bytes stream, StoredRecord record, bytes more, bint bare) except? -1
     cdef int _route(self, bytes reply, StoredRecord record, bint bare) except? -1
     cdef int _compose_lines(self, bytes stream, StoredRecord record, bytes more) except? -1

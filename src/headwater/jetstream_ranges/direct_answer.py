@@ -30,11 +30,32 @@ else:
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number
 
+from collections.abc import Mapping
+from typing import Protocol
+
+from headwater.errors import StorageError
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
 from headwater.model.timestamps import format_time
 
+DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
+_PREFIX_SIZE: cython.Py_ssize_t = len(DIRECT_PREFIX)
+
 KEPT: int = 1 << 20  # bytes; a buffer that a larger message has made is not kept
+# Bytes of answers after which they are written, though there may be more requests in the same read: a client with hundreds
+# of gets on their way goes on with the first answers while the others are made.
+WRITTEN_TOGETHER: int = 1 << 14
 _SECOND: int = 1_000_000_000  # ns
 _DAY_SECONDS: int = 86_400
+
+
+class DirectStream(Protocol):
+    """What a get needs of a stream."""
+
+    @property
+    def config(self) -> StreamConfig: ...
+    @property
+    def contents(self) -> Contents: ...
 
 
 class DirectAnswer:
@@ -45,20 +66,36 @@ class DirectAnswer:
         self._lines = OutputBuffer()
         self._buffer = OutputBuffer()
         self._busy = False
+        self._unwritten = 0  # bytes of answers since the last write
         self._day = -1  # since 1970: of `_date`, which is its text up to the hours
         self._date = b""
 
-    def send_last(
-        self, reply: bytes, stream: bytes, log: LogReader, subjects: SubjectTable, subject: bytes
-    ) -> cython.bint:
-        """Send the last message of `subject`; False where none is readable. Raises StorageError."""
-        sequence: cython.longlong = subjects.last(subject)
+    def send_last(self, streams: Mapping[str, DirectStream], request: bytes, reply: bytes) -> cython.bint:
+        """Answer a request for `<prefix><stream>.<subject>` with the last message of the subject. False, and no answer,
+        where that takes more than a look: none is readable, or another stream answers for that one."""
+        dot: cython.Py_ssize_t = request.find(b".", _PREFIX_SIZE)
+        if dot < 0 or not reply:
+            return False
+        name: bytes = request[_PREFIX_SIZE:dot]
+        stream = streams.get(name.decode("utf-8", "replace"))
+        if stream is None or not stream.config.allow_direct:
+            return False
+        contents = stream.contents
+        reader = contents.log.reader
+        if not isinstance(reader, LogReader):
+            return False  # a view, whose records are answered under another subject
+        log: LogReader = reader
+        subjects: SubjectTable = contents.subjects
+        sequence: cython.longlong = subjects.last(request[dot + 1 :])
         if sequence <= 0:
             return False
-        record: StoredRecord | None = log.record(sequence - 1)  # offset_of, without the call
+        try:
+            record: StoredRecord | None = log.record(sequence - 1)  # offset_of, without the call
+        except StorageError:
+            return False  # the caller meets it again, and reports it
         if record is None:
             return False
-        self.send(reply, stream, record, b"", False)
+        self.send(reply, name, record, b"", False)
         return True
 
     def send(self, reply: bytes, stream: bytes, record: StoredRecord, more: bytes, bare: cython.bint) -> cython.int:
@@ -101,7 +138,12 @@ class DirectAnswer:
         buffer.append(b"\r\n")
         message.buffer = buffer.data  # last: it may have grown
         match: Match = self._router.sublist.find(message.buffer, 0, message.subject_end)
-        return self._router.route(None, match, message)
+        self._router.route(None, match, message)
+        self._unwritten += message.end
+        if self._unwritten >= WRITTEN_TOGETHER:
+            self._unwritten = 0
+            self._router.flusher.flush()
+        return 0
 
     def _compose_lines(self, stream: bytes, record: StoredRecord, more: bytes) -> cython.int:
         """The header block of an answer into `_lines`."""
