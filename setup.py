@@ -96,4 +96,6 @@ class AllOrNothing(build_ext):
         return [path for path in super().get_outputs() if Path(path).exists()]
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})
+# The processes that translate import this file again where they are not forked: on macOS, and since Python 3.14 on Linux.
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})
