@@ -219,5 +219,22 @@ def test_every_python_block_of_the_documents_goes_to_the_type_checkers(hw: Modul
     }
 
 
+def test_the_python_that_is_named_runs_the_script(tmp_path: Path) -> None:
+    named = tmp_path / "python"
+    named.write_text('#!/bin/sh\necho "ran by the named one: $2"\n')
+    named.chmod(0o755)
+    command = [sys.executable, str(ROOT / "hw"), "help"]
+    done = subprocess.run(
+        command, env={**os.environ, "HEADWATER_PYTHON": str(named)}, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "ran by the named one: help\n"
+    absent = {**os.environ, "HEADWATER_PYTHON": str(tmp_path / "absent")}
+    refused = subprocess.run(command, env=absent, capture_output=True, text=True, timeout=60)
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        f"hw: HEADWATER_PYTHON names {tmp_path}/absent, where no program is\n",
+    )
+
+
 def test_the_script_can_be_read_by_the_old_python_that_has_to_hand_over() -> None:
     ast.parse((ROOT / "hw").read_text(encoding="utf-8"), feature_version=(3, 7))
