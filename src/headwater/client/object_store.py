@@ -7,6 +7,9 @@ A new version is written under a new nuid, then its document replaces the old on
 reader gets one version or the other, never a mixture. Reads are checked against size and digest.
 """
 
+# Since Python 3.14 an annotation is evaluated when it is read, in its class, where nats-py's `list` hides the type.
+from __future__ import annotations
+
 import base64
 import hashlib
 import secrets
@@ -234,7 +237,7 @@ class ObjectStore:
         found = [_read(message.data) async for message in OrderedConsumer(self._jetstream, self.stream, config, True)]
         return [info for info in found if deleted or not info.deleted]
 
-    def watch(self, *, updates_only: bool = False) -> "ObjectWatch":
+    def watch(self, *, updates_only: bool = False) -> ObjectWatch:
         """The objects that the store holds, unless `updates_only`, and then every change: iterate over it."""
         config = ConsumerConfig(
             filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="new" if updates_only else "last_per_subject"
