@@ -37,7 +37,6 @@ cdef class KnownSubjects:
     cdef int _empty(self, Py_ssize_t index) except -1
     cdef Py_ssize_t settle(self, Receiver receiver, bint stays) except -1
     cdef int forget_stale(self, Py_ssize_t generation) except -1
-    cdef void prefetch_slot(self, unsigned long long tag) noexcept
     cdef Py_ssize_t find_slot(self, unsigned long long tag) noexcept
     cdef object find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, unsigned long long tag)
     cdef int add(self, unsigned long long tag, Known known, object outlet, bytes line, Py_ssize_t most) except -1

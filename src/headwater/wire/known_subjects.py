@@ -27,7 +27,7 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
-    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, LOOKED_AT, ROOM, TEXT_AT, prefetch
+    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, LOOKED_AT, ROOM, TEXT_AT
     from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.libc.string import memcpy
     from cython.cimports.posix.mman import (
@@ -202,11 +202,6 @@ class KnownSubjects:
                     self._empty(index)
                 self._swept = (index + 1) & (self.size - 1)
         return 0
-
-    def prefetch_slot(self, tag: cython.ulonglong) -> None:
-        """Have the line of `tag` read that most often is its slot."""
-        if cython.compiled:
-            prefetch(self.slots + (tag & (self.size - 1)) * 8)
 
     def find_slot(self, tag: cython.ulonglong) -> cython.Py_ssize_t:
         """The number of the slot with this tag, or -1."""
