@@ -104,7 +104,7 @@ def test_buckets_outlive_the_workers_that_serve_them(tmp_path: Path) -> None:
             client = await headwater.connect(server.url)
             stack.push_async_callback(client.close)
             nats_py = await nats.connect(
-                server.url, max_reconnect_attempts=-1, reconnect_time_wait=AGAIN, error_cb=hear
+                server.url, max_reconnect_attempts=-1, reconnect_time_wait=AGAIN, error_cb=ignore
             )
             stack.push_async_callback(nats_py.close)
             jetstream = client.jetstream(timeout=2.0)
@@ -157,7 +157,7 @@ def test_buckets_outlive_the_workers_that_serve_them(tmp_path: Path) -> None:
         asyncio.run(main(server))
 
 
-async def hear(error: Exception) -> None:
+async def ignore(error: Exception) -> None:
     """nats-py's errors while a server is away."""
 
 
