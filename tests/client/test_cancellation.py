@@ -123,9 +123,14 @@ PROGRAMS: list[Program] = [
 ]
 
 
-@types.coroutine
-def cancelled_at(program: Coroutine[Any, Any, object], place: int) -> Generator[Any, Any, int]:
+async def cancelled_at(program: Coroutine[Any, Any, object], place: int) -> int:
     """Run `program` in this task and cancel the task at the `place`-th await that waits; returns how many there were."""
+    return await driven(program, place)
+
+
+@types.coroutine
+def driven(program: Coroutine[Any, Any, object], place: int) -> Generator[Any, Any, int]:
+    """The loop of `cancelled_at`: a generator sees each value that is waited for, and no task takes one since 3.14."""
     task = asyncio.current_task()
     assert task is not None
     waits = 0
