@@ -117,5 +117,4 @@ def test_asyncio_and_logging_work_with_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert "1 / 0" not in done.stderr  # the program has no file
     assert "ZeroDivisionError: division by zero" in done.stderr
