@@ -134,10 +134,10 @@ def test_buckets_outlive_the_workers_that_serve_them(tmp_path: Path) -> None:
             for each in puts:
                 each.running = False
 
-            async def told() -> bool:
+            async def all_seen() -> bool:
                 return all(ours.has_all(each) and theirs.has_all(each) for each, ours, theirs in watches)
 
-            await until(told, "what was put, at every watcher", PATIENCE)
+            await until(all_seen, "what was put, at every watcher", PATIENCE)
             assert not any(ours.backwards for _, ours, _ in watches)
             for each in puts:
                 for key, number in each.acked.items():

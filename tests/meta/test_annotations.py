@@ -13,7 +13,7 @@ SOURCE = ROOT / "src"
 
 
 def postponed(tree: ast.Module) -> bool:
-    """Whether the module's annotations are texts, which nobody evaluates in a class."""
+    """Whether the module's annotations are texts, which are not evaluated in a class."""
     return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 
 
