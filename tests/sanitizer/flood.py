@@ -6,6 +6,9 @@ Publishers send batches over many subjects to a broker in this process. Meanwhil
 queue groups, limits and permissions begin and end in the middle of batches; clients hang up without a word, some while the
 broker writes to them, and some stop reading until it closes them. Two clients stay and read all the time: what they get is
 compared with what was published, so a flood that loses or mixes up messages fails without a sanitizer, too.
+
+First, and after every 40 rounds, comes a crowd: one client with 70,000 subjects. The table of subjects grows to 16 MiB,
+is used while interest changes, and shrinks when the client unsubscribes or hangs up.
 """
 
 import argparse
@@ -30,8 +33,12 @@ from headwater.exchange.access_options import (  # noqa: E402
     UserOptions,
 )
 from headwater.exchange.options import BrokerOptions  # noqa: E402
+from headwater.net.direct_loop import DirectLoop  # noqa: E402
 
 SUBJECTS = 3000
+CROWD = 70_000  # subjects: above 65,536 a table has 262,144 slots
+CROWD_EVERY = 40  # rounds
+LARGE = (1 << 16, 100_000, 700_000)  # bytes of payloads that are written from where they lie
 ROUND_LIMIT = 120.0  # seconds, under a sanitizer on a busy machine
 FREE, BOUND, NO_ECHO = (b'{"verbose":false,"user":"%b","pass":"x","headers":true,"echo":%b}' % pair for pair in (
     (b"free", b"true"), (b"bound", b"true"), (b"free", b"false")))  # fmt: skip
@@ -97,8 +104,9 @@ class Flood:
         for _ in range(self.dice.choice((1, 40, 400))):
             if self.dice.random() < 0.8:
                 subject = self.dice.choice(self.subjects)
-            payload = b"%d." % number + b"x" * self.dice.choice((0, 1, 16, 100, 1000))
-            for _ in range(self.dice.choice((1, 1, 1, 3, 20))):
+            large = self.dice.random() < 0.01
+            payload = b"%d." % number + b"x" * self.dice.choice(LARGE if large else (0, 1, 16, 100, 1000))
+            for _ in range(self.dice.choice((1, 2) if large else (1, 1, 1, 3, 20))):
                 sent[subject] += 1
                 if self.dice.random() < 0.1:
                     block = b"NATS/1.0\r\nA: b\r\n\r\n"
@@ -108,6 +116,14 @@ class Flood:
                     reply = b"" if self.dice.random() < 0.8 else b"r.%d " % self.dice.randrange(9)
                     pieces.append(b"PUB %b %b%d\r\n%b\r\n" % (subject, reply, len(payload), payload))
         return b"".join(pieces), sent
+
+    async def unheard(self) -> int:
+        """Messages that hardly anybody gets: the broker reads up to 1 MiB of them at once."""
+        sizes = self.dice.choices((500, 1000, 1000, 1000, 5000, 150_000), k=400)
+        for size in sizes:
+            self.publisher.writer.write(b"PUB u.%d %d\r\n%b\r\n" % (size, size, b"u" * size))
+        await self.publisher.settle()
+        return len(sizes)
 
     async def disturb(self) -> None:
         """One of the other clients begins, ends or changes something; what it gets is not looked at."""
@@ -151,6 +167,47 @@ class Flood:
         assert got == [sent, expected], f"round {number}: {[(sent - got[0]), (expected - got[1])]} are missing"
         return sent.total()
 
+    async def crowd(self) -> int:
+        """A client with so many subjects that the table grows; returns the number of messages."""
+        while self.others:  # some get everything, and then no message has a single receiver
+            self.others.pop().abort()
+        subjects = [b"c.%d" % number for number in range(CROWD)]
+        crowd = await Link.open(self.port, NO_ECHO)
+        for sid, subject in enumerate(subjects):
+            crowd.writer.write(b"SUB %b %d\r\n" % (subject, sid))
+        await crowd.settle()
+        total = 0
+        for disturbed in (False, False, True):  # it grows, is used, and has stale slots
+            self.dice.shuffle(subjects)
+            await self.pass_through(crowd, subjects, disturbed)
+            total += len(subjects)
+        stay = self.dice.choice((0, 100, 20_000))
+        for sid in range(stay, CROWD):
+            crowd.writer.write(b"UNSUB %d\r\n" % sid)
+        await crowd.settle()
+        subjects = [b"c.%d" % number for number in range(stay)]
+        for disturbed in (False, True):
+            await self.pass_through(crowd, subjects, disturbed)
+            total += len(subjects)
+        self.publisher.writer.write(b"".join(b"PUB %b 1\r\n.\r\n" % subject for subject in subjects))
+        crowd.abort()
+        await self.publisher.settle()
+        return total
+
+    async def pass_through(self, crowd: Link, subjects: list[bytes], disturbed: bool) -> None:
+        """Publish to each of these subjects; they reach the crowd in this order."""
+        for first in range(0, len(subjects), 5000):
+            batch = subjects[first : first + 5000]
+            self.publisher.writer.write(b"".join(b"PUB %b 2\r\n0.\r\n" % subject for subject in batch))
+            if disturbed:
+                passer = await Link.open(self.port, FREE)
+                passer.writer.write(b"SUB %b 1\r\nUNSUB 1\r\nSUB f.1.1 2\r\n" % self.dice.choice(batch))
+                passer.abort()
+            await self.publisher.settle()
+            found = self.delivered(await crowd.settle(), 0)
+            assert list(found) == batch, "messages of the crowd are missing or not in order"
+            assert found.total() == len(batch)
+
     @staticmethod
     def delivered(output: bytes, number: int) -> Counter[bytes]:
         """The subjects of the messages in `output`, each as often; every payload is of round `number`."""
@@ -178,8 +235,10 @@ async def flood(port: int, seed: int, seconds: float) -> tuple[int, int]:
     ends = time.monotonic() + seconds
     number = messages = 0
     while time.monotonic() < ends:
-        number += 1
         async with asyncio.timeout(ROUND_LIMIT):
+            if number % CROWD_EVERY == 0:
+                messages += await clients.crowd() + await clients.unheard()
+            number += 1
             messages += await clients.round(number)
     for link in (*clients.others, clients.publisher, clients.wildcard, clients.literal):
         link.abort()
@@ -197,10 +256,10 @@ def main() -> None:
     options = BrokerOptions(
         authorization=AuthorizationOptions(users=USERS),
         max_pending=4 << 20,
-        max_payload=1 << 16,
+        max_payload=1 << 20,
         write_deadline=0.5,
     )
-    with EmbeddedBroker(options) as broker:
+    with EmbeddedBroker(options, DirectLoop()) as broker:
         rounds, messages = asyncio.run(flood(broker.port, arguments.seed, arguments.seconds))
     print(f"{rounds:,} rounds, {messages:,} messages published, all delivered")
 

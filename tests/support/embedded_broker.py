@@ -17,9 +17,9 @@ TIMEOUT = 20.0  # seconds; starting and stopping take milliseconds
 class EmbeddedBroker:
     """A running broker: `.port`, `.websocket_port`, `.broker`. Also a context manager. Raises what starting raises."""
 
-    def __init__(self, options: BrokerOptions) -> None:
+    def __init__(self, options: BrokerOptions, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.broker = Broker(options=options)
-        self._loop = asyncio.new_event_loop()
+        self._loop = loop or asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="embedded broker", daemon=True)
         self._thread.start()
         try:
