@@ -67,7 +67,8 @@ class Run:
                     with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}{query}", timeout=20) as answer:
                         self.shown[path + query] = answer.read().decode()
                 except urllib.error.HTTPError as error:
-                    self.shown[path + query] = error.read().decode()
+                    with error:
+                        self.shown[path + query] = error.read().decode()
 
     def converse(self, *sent: bytes, **options: object) -> None:
         """A client that connects with these options, sends something, and reads the answers to their end."""
