@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.iggy_peers import talk
+from support.iggy_peers import talk, with_released_client
 from support.worker_processes import children, ready, started, until_printed
 
 from headwater.cli import serve_flags
@@ -67,6 +67,7 @@ def test_memory_for_checking_a_password_is_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.interop
+@with_released_client
 def test_the_command_serves_a_released_client(tmp_path: Path) -> None:
     async def main() -> None:
         command = ["-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", str(tmp_path)]

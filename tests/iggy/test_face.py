@@ -12,7 +12,7 @@ import pytest
 from aioquic.asyncio.client import connect as quic_connect
 from aioquic.quic.configuration import QuicConfiguration
 from support.certificates import make_certificates
-from support.iggy_peers import talk
+from support.iggy_peers import talk, with_released_client
 
 from headwater.errors import ConfigError, EnvironmentProblem, TransportError
 from headwater.iggy.face import Iggy, IggyOptions
@@ -90,6 +90,7 @@ def test_who_speaks_in_the_clear_gets_nothing(tmp_path: Path, files: tuple[Path,
 
 
 @pytest.mark.interop
+@with_released_client
 def test_the_released_client_speaks_tls(tmp_path: Path, files: tuple[Path, Path, Path]) -> None:
     async def work(iggy: Iggy) -> None:
         more = f"?tls=true&tls_domain=localhost&tls_ca_file={files[2]}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.iggy_peers import installed, manage
+from support.iggy_peers import installed, manage, with_released_client
 
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy_client.client import connect
@@ -48,6 +48,7 @@ def conversation(tmp_path: Path, transport: str, folder: Path | None = None) -> 
     return asyncio.run(main())
 
 
+@with_released_client
 @pytest.mark.parametrize(
     ("transport", "group", "refused"),
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.iggy_peers import installed, talk
+from support.iggy_peers import installed, talk, with_released_client
 
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy_wire.identifiers import Identifier, position_of_key
@@ -63,7 +63,7 @@ def check_groups(steps: dict[str, Any]) -> None:
     assert steps["committed"]["group2"] == {0: 4}, "stored by hand; the other partition's was deleted"
 
 
-@pytest.mark.parametrize("version", ["0.9.0", PRE_RELEASE])
+@pytest.mark.parametrize("version", [pytest.param("0.9.0", marks=with_released_client), PRE_RELEASE])
 def test_the_client_of_today_and_of_tomorrow_with_typed_headers(tmp_path: Path, version: str) -> None:
     steps = converse(tmp_path, "apache-iggy", version)
     check_basics(steps, ["xtopic", 2])

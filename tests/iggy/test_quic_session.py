@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aioquic.asyncio.client import connect as quic_connect
 from aioquic.quic.configuration import QuicConfiguration
-from support.iggy_peers import talk
+from support.iggy_peers import talk, with_released_client
 
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.quic_session import MAX_CLASSIC, QuicSession
@@ -22,6 +22,7 @@ OPTIONS = IggyOptions(tcp=None, quic=("127.0.0.1", 0))
 
 
 @pytest.mark.interop
+@with_released_client
 def test_the_released_client_runs_its_conversation(tmp_path: Path) -> None:
     async def main() -> None:
         async with asyncio.timeout(60), Iggy(OPTIONS, tmp_path) as iggy:

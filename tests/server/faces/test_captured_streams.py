@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from support.iggy_peers import talk
+from support.iggy_peers import talk, with_released_client
 
 import headwater
 from headwater import Broker, HeaderValue, TypedHeaders
@@ -200,6 +200,7 @@ def test_every_send_in_flight_is_answered_when_the_broker_stops(tmp_path: Path) 
 
 
 @pytest.mark.interop
+@with_released_client
 def test_a_stream_of_nats_does_not_disturb_a_released_client(tmp_path: Path) -> None:
     async def work(nats: NatsClient, client: Client, iggy: Iggy) -> None:
         steps = await talk(None, "apache_iggy", f"127.0.0.1:{iggy.tcp_port}", 0, "x")
