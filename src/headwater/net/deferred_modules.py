@@ -1,8 +1,9 @@
 """Modules of the standard library that are executed when one of their names is used first.
 
 asyncio, logging and traceback import `inspect`, `tokenize` and others for what they do after an error or in debug mode:
-a tenth of a start. `importlib.util.LazyLoader` is not used because it executes a module as soon as another one imports
-it: Python then asks the module for its `__spec__`.
+a tenth of a start. On Python 3.14 traceback also has colours, `_colorize`, whose dataclasses take 5 ms of CPU time.
+`importlib.util.LazyLoader` is not used because it executes a module as soon as another one imports it: Python then asks the
+module for its `__spec__`.
 
 Python looks for nothing when such a module is executed, so `before_reading` is called: a server that is out of descriptors
 makes room for it (net/spare_descriptors.py).
@@ -14,7 +15,7 @@ from importlib.util import find_spec, module_from_spec
 from threading import RLock
 from types import ModuleType
 
-RARELY_USED = ("inspect", "locale", "textwrap", "tokenize")
+RARELY_USED = ("_colorize", "inspect", "locale", "textwrap", "tokenize")
 
 before_reading: list[Callable[[], None]] = []
 _EXECUTING = RLock()
