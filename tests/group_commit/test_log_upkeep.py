@@ -11,6 +11,7 @@ from headwater.group_commit import log_upkeep
 from headwater.group_commit.committer import Committer
 from headwater.streams import log as log_module
 from headwater.streams.log import Log, LogOptions
+from headwater.streams.upkeep import Upkeep
 from headwater.streams.writer import CHECKPOINT_FILE
 
 
@@ -147,5 +148,41 @@ def test_deletions_that_a_full_disk_refused_give_their_room_back_when_there_is_s
                 await asyncio.sleep(0.01)
         await bench.committer.flush()
         assert bench.committer.upkeep._retry is None
+
+    asyncio.run(main())
+
+
+def test_upkeep_that_found_no_room_is_planned_anew_at_once_when_more_was_deleted_meanwhile() -> None:
+    """A segment of which half is live cannot be compacted on a full disk; a moment later all of it is gone, and it goes."""
+
+    async def main() -> None:
+        bench = Bench(0)
+        for _ in range(40):
+            bench.log.stage(b"s", b"", bytes(1 << 16), 1)
+            bench.committer.add(object(), 1 << 16)
+        await bench.committer.flush()
+        size, refused = bench.log.size_bytes, list[object]()
+
+        class Refusing:
+            """The log, whose first upkeep finds no room."""
+
+            def __getattr__(self, name: str) -> object:
+                return getattr(bench.log, name)
+
+            def maintain(self, upkeep: Upkeep) -> None:
+                if refused:
+                    return bench.log.maintain(upkeep)
+                refused.append(upkeep)
+                bench.log.discard_range(30, 40)  # while a thread was at work
+                bench.committer.note_deletions()
+                raise DiskFull("no room")
+
+        bench.committer.upkeep._log = Refusing()  # type: ignore[assignment]
+        bench.log.discard_range(0, 30)
+        bench.committer.note_deletions()
+        async with asyncio.timeout(15):  # RETRY_DELAY is twice as long
+            while bench.log.size_bytes >= size:  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0.01)
+        assert refused
 
     asyncio.run(main())

@@ -53,10 +53,11 @@ class LogUpkeep:
         self._retry: asyncio.TimerHandle | None = None
         self._erase: deque[int] = deque()
         self._wanted = False
+        self._noted = False  # deletions, since the last piece of upkeep was planned
 
     def note_deletions(self) -> None:
         """There may be deletions to write, and disk space to free."""
-        self._wanted = True
+        self._wanted = self._noted = True
         if self._delayed is None:
             self._delayed = self._loop.call_later(DELETION_DELAY, self._on_delay)
 
@@ -101,6 +102,7 @@ class LogUpkeep:
         if not self._wanted:
             return False
         erase = self._erase[0] if self._erase else None
+        self._noted = False
         upkeep = self._log.plan_upkeep(erase)
         if upkeep is None:
             if self._erase:
@@ -150,7 +152,8 @@ class LogUpkeep:
         if error is not None:
             logger.error("log_upkeep_failed reason=%s", as_storage_error(error))
             if upkeep.checkpoint is None:
-                self._wanted = False
+                # What was deleted meanwhile may have made of it what needs no room: a segment to remove.
+                self._wanted = self._noted
                 self._erase.clear()
                 self.try_again()
         if self._is_due() or not (self._start_upkeep() or self._start_compression()):

@@ -10,7 +10,6 @@ A duplicate whose original is still being written is answered together with the 
 because the write may still fail.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.group_commit.committer import Committer
+from headwater.group_commit.refusals import Refusals
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.acknowledging import Acknowledging
 from headwater.jetstream.atomic_publish import AtomicPublish
@@ -40,7 +40,6 @@ from headwater.model.dedup import DuplicateWindow
 if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace
 
-logger = logging.getLogger(__name__)
 
 OnStored = Callable[[int, int, list[Item]], None]
 
@@ -68,6 +67,7 @@ class Publishing:
         self._contents = contents
         self._log = log
         self._clocks = clocks = clock_ns, ticks_ns
+        self._refusals = Refusals(config.name, ticks_ns)
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, self.rules, self.answers)
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
@@ -269,7 +269,7 @@ class Publishing:
     # ── out ──
 
     def _on_failed(self, items: list[Item], error: StorageError) -> None:
-        logger.error("stream_write_refused stream=%s messages=%d reason=%s", self.rules.config.name, len(items), error)
+        self._refusals.note(len(items), error)
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
         if self.rules.config.allow_msg_counter or self.on_copies_lost is not None:
