@@ -132,6 +132,11 @@ class LogUpkeep:
         maintain = self._log.maintain
         if reserve is not None and needs_little_room(upkeep):
             maintain = partial(reserve.run, maintain)
+        elif upkeep.compact is not None and reserve is not None and not reserve.keep():
+            # The disk is full: a copy would use up in vain what deletions of other logs need.
+            self._wanted = False
+            self.try_again()
+            return False
         if self._writers is None:
             error: BaseException | None = None
             try:
