@@ -14,6 +14,7 @@ ten million messages and to make fifty thousand consumers, twice each.
 
 import argparse
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from broker_footprint import ask_jetstream
 from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
 from growth_core import around_wildcard, connections, listeners, numbered, subscriptions, talkers, under_wildcard
 from growth_stored import consumers, stored, streams, subjects
@@ -72,6 +74,8 @@ def flags_of(growth: Growth, directory: str) -> list[str]:
 def run(growth: Growth, start: Callable[..., Contestant], size: int, messages: int) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
         with start(*flags_of(growth, directory), start_timeout=START_TIMEOUT) as server:
+            with socket.create_connection(("127.0.0.1", server.port), 60) as link:
+                ask_jetstream(link)  # ours loads it after its greeting: no memory of what is measured
             return growth.measure(server, size, messages)
 
 
