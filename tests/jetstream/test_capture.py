@@ -47,7 +47,7 @@ class Bench:
         contents = Contents(self.log, config, lambda sequence, subject: None, lambda: None)
         self.rules = CountedRules(contents, self.duplicates, lambda: 42)
         self.rules.judged = []
-        self.answers = PublishAnswers("S", Domain())
+        self.answers = PublishAnswers("S", Domain(), lambda: 0)
         self.answers.router = router = Router(lambda callback: None, 1)
         self.received: list[dict[str, Any]] = []
         router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, ack: self.received.append(json.loads(ack)))

@@ -13,7 +13,7 @@ from headwater.jetstream_documents.api_errors import api_error
 
 def answers(domain: str = "") -> tuple[PublishAnswers, list[bytes]]:
     received: list[bytes] = []
-    made = PublishAnswers("S", Domain(domain))
+    made = PublishAnswers("S", Domain(domain), lambda: 0)
     made.router = router = Router(lambda callback: None, 1)
     router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, payload: received.append(payload))
     return made, received

@@ -18,7 +18,6 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.group_commit.committer import Committer
-from headwater.group_commit.refusals import Refusals
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.acknowledging import Acknowledging
 from headwater.jetstream.atomic_publish import AtomicPublish
@@ -60,14 +59,13 @@ class Publishing:
         on_stored: OnStored,
     ) -> None:
         config, log = contents.config, contents.log
-        self.answers = PublishAnswers(config.name, domain)
+        self.answers = PublishAnswers(config.name, domain, ticks_ns)
         self.duplicates = DuplicateWindow(config.duplicate_window)
         self.rules = PublishRules(contents, self.duplicates, ticks_ns)
         self.committer: Committer | None = None
         self._contents = contents
         self._log = log
         self._clocks = clocks = clock_ns, ticks_ns
-        self._refusals = Refusals(config.name, ticks_ns)
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, self.rules, self.answers)
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
@@ -269,7 +267,7 @@ class Publishing:
     # ── out ──
 
     def _on_failed(self, items: list[Item], error: StorageError) -> None:
-        self._refusals.note(len(items), error)
+        self.answers.refusals.note(len(items), error)
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
         if self.rules.config.allow_msg_counter or self.on_copies_lost is not None:
