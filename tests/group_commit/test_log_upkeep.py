@@ -24,10 +24,10 @@ class Bench:
         self.committer = Committer(self.log, None, lambda items: None, lambda items, error: None)
         self.publish(count)
 
-    def publish(self, count: int = 1) -> None:
+    def publish(self, count: int = 1, size: int = 100) -> None:
         for _ in range(count):
-            self.log.stage(b"s", b"", bytes(100), 1)
-            self.committer.add(object(), 100)
+            self.log.stage(b"s", b"", bytes(size), 1)
+            self.committer.add(object(), size)
 
 
 def test_a_deletion_is_written_without_a_publish_and_not_after_the_end() -> None:
@@ -124,9 +124,7 @@ def test_deletions_that_a_full_disk_refused_give_their_room_back_when_there_is_s
 
     async def main() -> None:
         bench = Bench(0)
-        for _ in range(40):
-            bench.log.stage(b"s", b"", bytes(1 << 16), 1)
-            bench.committer.add(object(), 1 << 16)
+        bench.publish(40, 1 << 16)
         await bench.committer.flush()
         size = bench.log.size_bytes
 
@@ -157,9 +155,7 @@ def test_upkeep_that_found_no_room_is_planned_anew_at_once_when_more_was_deleted
 
     async def main() -> None:
         bench = Bench(0)
-        for _ in range(40):
-            bench.log.stage(b"s", b"", bytes(1 << 16), 1)
-            bench.committer.add(object(), 1 << 16)
+        bench.publish(40, 1 << 16)
         await bench.committer.flush()
         size, refused = bench.log.size_bytes, list[object]()
 
