@@ -1,6 +1,8 @@
 """Room kept for deletions: on a full disk they are written, and give back more than they took."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
 
 import pytest
 from support.recording_files import RecordingFiles
@@ -10,6 +12,7 @@ from headwater.group_commit import reserve as reserve_module
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.reserve import NAME, Reserve
 from headwater.group_commit.writers import Writers
+from headwater.streams.files import File
 from headwater.streams.log import Log, LogOptions
 
 
@@ -143,6 +146,7 @@ def test_it_is_taken_again_once_the_disk_has_room_and_given_back_at_the_end() ->
     assert files.listdir("store") == [NAME]
     reserve.release()
     reserve.release()
+    assert reserve.keep()  # what a stopping server still has to write is written, and no room is taken for it
     assert files.listdir("store") == []
 
 
@@ -161,3 +165,38 @@ def test_another_error_is_not_answered_with_the_reserve() -> None:
         reserve.run(work, 1)
     assert calls == [1]
     assert reserve.whole
+
+
+def test_a_write_waits_while_another_thread_takes_the_room() -> None:
+    """The first records of two streams: neither is refused on a disk that has room."""
+    taking, wanted, may_go_on = Event(), Event(), Event()
+
+    class Slow(Reserve):
+        def _fill(self, file: File) -> None:
+            taking.set()
+            assert may_go_on.wait(30)
+            super()._fill(file)
+
+    class Watched:
+        """The lock of the reserve, which tells when the second thread wants it."""
+
+        def __init__(self, lock: Lock) -> None:
+            self.release = lock.release
+            self._lock = lock
+
+        def acquire(self, blocking: bool = True) -> bool:
+            if taking.is_set():
+                wanted.set()
+            return self._lock.acquire(blocking)
+
+    files = RecordingFiles()
+    files.mkdir("store")
+    reserve = Slow(files, "store")
+    reserve._lock = Watched(reserve._lock)  # type: ignore[assignment]
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(reserve.keep)
+        assert taking.wait(30)
+        second = threads.submit(reserve.keep)
+        assert wanted.wait(30)
+        may_go_on.set()
+        assert first.result(30) and second.result(30)

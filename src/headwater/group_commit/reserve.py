@@ -38,16 +38,22 @@ class Reserve:
         self._path = f"{directory}/{NAME}"
         self._lock = Lock()  # of who changes the file, or uses what it held
         self._lent = False
+        self._in_use = False  # by a deletion, which holds the lock
+        self._released = False
 
     def keep(self) -> bool:
-        """Blocking. Take the room if the disk has it and no deletion is using it; whether the reserve is whole now."""
-        if self.whole or not self._lock.acquire(blocking=False):
-            return self.whole
+        """Blocking. Take the room if the disk has it and no deletion is using it; whether records may be written: the
+        reserve is whole now, or was released. Waits for another thread that is taking it, else the records of a stream
+        were refused on a disk that has room, because another stream's came at the same moment."""
+        if self.whole or self._released:
+            return True
+        if not self._lock.acquire(blocking=not self._in_use):
+            return False
         try:
             self._take()
         finally:
             self._lock.release()
-        return self.whole
+        return self.whole or self._released
 
     def run(self, work: Callable[[A], R], argument: A) -> R:
         """Blocking. Do what deletes, or gives room back; a second time with the reserve when the disk is full. Raises what
@@ -58,21 +64,23 @@ class Reserve:
             mine = self._lock.acquire(blocking=False)  # else another thread has lent it already
             try:
                 if mine:
+                    self._in_use = True
                     self._lend()
                 return work(argument)
             finally:
                 if mine:
                     self._take()
+                    self._in_use = False
                     self._lock.release()
 
     def release(self) -> None:
         """Blocking. Give the room back for good: the server stops, and closing its logs takes some."""
         with self._lock, suppress(OSError):
-            self.whole = False
+            self.whole, self._released = False, True
             self._files.unlink(self._path)
 
     def _take(self) -> None:
-        if self.whole:
+        if self.whole or self._released:
             return
         try:
             file = self._files.create(self._path)

@@ -152,7 +152,8 @@ class StreamRegistry:
     def start_empty(self, writers: Writers, lock: File) -> None:
         """As `start`, for a store that has no streams and is locked by `lock`."""
         self.writers = writers
-        writers.reserve = Reserve(self.settings.files, self.settings.directory)  # the first write takes its room
+        writers.reserve = Reserve(self.settings.files, self.settings.directory)
+        writers.reserve.keep()  # not with the first write: another one at that moment would be refused
         self._store = Store(self.settings.files, self.settings.directory, lock)
 
     async def stop(self) -> None:
