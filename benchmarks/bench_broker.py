@@ -9,7 +9,8 @@ repetitions.
 `relay` is the floor (relay.py): a process that does only the indispensable work; the last column has its CPU divided by
 ours. It is compiled when the benchmark starts, is left out without a compiler, and has no TLS.
 
-`--interpreted` measures our broker without compiled modules. The rows `start`, `idle` and `flat` show the costs of a broker
+`--interpreted` measures our broker without compiled modules; the row `interpreted` does so for the cases where nothing
+repeats, which cost it most. The rows `start`, `idle` and `flat` show the costs of a broker
 other than its traffic (broker_footprint.py).
 """
 
@@ -114,6 +115,8 @@ GOALS = {
         "our rate by nats-server's": 1.0,
     },
 }
+INTERPRETED = ("varied_128", "wild1k_128", "rtt64_128")
+INTERPRETED_GOAL = 0.3  # nats-server's CPU by ours
 UPPER = frozenset({"our p99 by the relay's"})  # of these, less is better
 # Batched traffic with a subscriber: what the goals for the geometric mean are about.
 GOAL_CASES = ("1to1_16", "1to1_128", "1to1_1024", "1to8_128", "4to4_128", "headers_128", "wild1k_128", "wild100k_128")
@@ -281,7 +284,7 @@ def summarise(results: dict[str, Row], *, smoke: bool) -> list[str]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hw bench broker", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repetition: only proves that it runs")
-    names = [*(case.name for case in CASES), *broker_footprint.ROWS]
+    names = [*(case.name for case in CASES), "interpreted", *broker_footprint.ROWS]
     parser.add_argument("--cases", default="", help=f"comma-separated, of: {','.join(names)}")
     parser.add_argument("--repetitions", type=int, default=5, help="for each server and case (default: 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
@@ -304,7 +307,22 @@ def choose_cases(names: str) -> list[Case]:
 def choose_rows(names: str) -> list[str]:
     """The selected rows other than traffic."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
-    return [row for row in broker_footprint.ROWS if not wanted or row in wanted]
+    return [row for row in ("interpreted", *broker_footprint.ROWS) if not wanted or row in wanted]
+
+
+def measure_interpreted(repetitions: int, *, smoke: bool) -> list[str]:
+    """The row `interpreted`: our broker as it runs without a compiler."""
+    lines = []
+    with start_nats_server() as real, start_headwater(interpreted=True) as ours:
+        for case in (case for case in CASES if case.name in INTERPRETED):
+            theirs, mine = measure(case, (real, ours), repetitions, smoke=smoke)
+            ratio, low, high = ratio_of(theirs.cpu, mine.cpu)
+            verdict = "met" if ratio >= INTERPRETED_GOAL else "MISSED"
+            lines.append(
+                f"interpreted: {case.name}: CPU us/message: nats-server {spell(theirs.cpu)}, headwater {spell(mine.cpu)},"
+                f" {ratio:.2f}x ({low:.2f}-{high:.2f}), at least {INTERPRETED_GOAL}x: {verdict}"
+            )
+    return lines
 
 
 def join_relay(stack: ExitStack) -> list[Contestant]:
@@ -350,7 +368,10 @@ def main() -> int:
         print("", *summarise(results, smoke=arguments.smoke), sep="\n", flush=True)
     footprint: list[str] = []
     for row in choose_rows(arguments.cases) if not arguments.interpreted else []:
-        lines = broker_footprint.measure(row, smoke=arguments.smoke, repetitions=repetitions)
+        if row == "interpreted":
+            lines = measure_interpreted(repetitions, smoke=arguments.smoke)
+        else:
+            lines = broker_footprint.measure(row, smoke=arguments.smoke, repetitions=repetitions)
         footprint += lines
         if not arguments.json:
             print("", *lines, sep="\n", flush=True)

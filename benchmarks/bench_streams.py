@@ -5,7 +5,7 @@ minutes), and with `sync_interval: always`, which promises what we promise. So d
 `operations`: "headwater, 2m" promises what nats-server does with default settings. Only equals are compared there; in the
 other cases the default shows the cost of the promise. The generator is one raw socket with a fixed number of publishes in
 flight; it checks that every publish was acknowledged with its own sequence, and that the stream then holds exactly that many
-messages.
+messages. The case `busy` is `acks` with one in flight, beside `--beside` processes that only count.
 
 The case `replay`: a stream of `--messages` (on `--subjects` subjects) is filled, its server's memory is read, and a pull
 consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into a
@@ -42,6 +42,7 @@ import bucket_load
 import compressed_load
 import operation_load
 import stream_life
+from busy_neighbours import busy_neighbours
 from contestants import (
     Contestant,
     describe_machine,
@@ -58,6 +59,14 @@ RUN_SECONDS = 2.0
 SMOKE_SECONDS = 0.1
 STREAM = "BENCH"
 FOLDERS = ("ours", "ours-2m", "always", "default")  # of the four servers
+GOALS = {  # ours by theirs, or theirs by ours for CPU
+    "1 in flight": 1.2,
+    "1 in flight, busy": 0.8,
+    "replay of a stream": 2.5,
+    "publish, three headers": 3.0,
+    "publish, message id": 3.0,
+    "pull, each acknowledged": 3.0,
+}
 EQUALS = {"nats-server, always": "headwater", "nats-server, default": "headwater, 2m"}  # who promises the same
 
 
@@ -95,6 +104,17 @@ def run(server: Contestant, in_flight: int, seconds: float) -> Outcome:
     delays.sort()
     p50, p99 = (1e6 * delays[int(len(delays) * part)] for part in (0.5, 0.99))
     return Outcome(len(delays) / elapsed, p50, p99, 1e6 * cpu / len(delays))
+
+
+def in_turn(
+    servers: Sequence[Contestant], in_flight: int, repetitions: int, seconds: float
+) -> dict[str, list[Outcome]]:
+    """One row: the servers take turns."""
+    row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
+    for _ in range(repetitions):
+        for server in servers:
+            row[server.name].append(run(server, in_flight, seconds))
+    return row
 
 
 def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> list[float]:
@@ -223,6 +243,13 @@ def spell(values: Sequence[float], digits: int = 0) -> str:
     return f"{middle} ({low}-{high})"
 
 
+def judged(name: str, ratios: Sequence[float]) -> str:
+    """The verdict on a row that has a goal; empty for the others."""
+    if (goal := GOALS.get(name)) is None:
+        return ""
+    return f"  goal {goal:g}x: {'met' if statistics.median(ratios) >= goal else 'MISSED'}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="hw bench streams", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="a tenth of a second each: only proves that it runs")
@@ -230,12 +257,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument("--allow-interpreted", action="store_true")
     parser.add_argument("--in-flight", default="1,64,512", help="publishes unacknowledged, of the case acks")
+    parser.add_argument("--beside", type=int, default=8, help="busy processes, of the case busy")
     parser.add_argument("--messages", type=int, default=1_000_000, help="of the replay")
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
     parser.add_argument("--stored-subjects", type=int, default=100_000)
     parser.add_argument(
-        "--cases", default="acks,replay,ways,buckets,operations,life,packed,memory", help="some of these"
+        "--cases", default="acks,busy,replay,ways,buckets,operations,life,packed,memory", help="some of these"
     )
     parser.add_argument("--ways-messages", type=int, default=200_000, help="messages of each way")
     parser.add_argument("--bucket-operations", type=int, default=60_000, help="of each way of the case buckets")
@@ -266,11 +294,10 @@ def main() -> int:
         if "memory" in arguments.cases:  # first, so that it excludes memory left over by other cases
             memory = {server.name: store(server, stored, arguments.stored_subjects) for server in ours_and_default}
         for in_flight in map(int, arguments.in_flight.split(",")) if "acks" in arguments.cases else []:
-            row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
-            for _ in range(repetitions):
-                for server in servers:
-                    row[server.name].append(run(server, in_flight, seconds))
-            rows[f"{in_flight} in flight"] = row
+            rows[f"{in_flight} in flight"] = in_turn(servers, in_flight, repetitions, seconds)
+        if "busy" in arguments.cases:
+            with busy_neighbours(1 if arguments.smoke else arguments.beside):
+                rows["1 in flight, busy"] = in_turn(servers, 1, repetitions, seconds)
         if "replay" in arguments.cases:
             replays = {server.name: [] for server in ours_and_default}
             for _ in range(repetitions):
@@ -358,7 +385,8 @@ def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Repl
                 [mine.rate / theirs.rate for mine, theirs in pairs],
                 [their.cpu / my.cpu for my, their in pairs],
             )
-            print(f"    {equal} against {name}: rate {spell(rates, 2)}x, CPU efficiency {spell(costs, 2)}x")
+            verdict = judged(title, rates) if equal == "headwater" else ""
+            print(f"    {equal} against {name}: rate {spell(rates, 2)}x, CPU efficiency {spell(costs, 2)}x{verdict}")
     if not replays:
         return
     columns = f"{'messages/s':<28}{'server CPU us':<20}{'RSS MiB':<22}{'publish p50 us':<22}during it"
@@ -368,8 +396,9 @@ def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Repl
         print(f"  {name:<22}{spell(rate):<28}{spell(cpu, 2):<20}{spell(size):<22}{spell(idle):<22}{spell(busy)}")
     mine, theirs = replays.values()
     rates = [ours.rate / peer.rate for ours, peer in zip(mine, theirs, strict=True)]
+    slowed = [one.busy_p50 / one.idle_p50 for one in mine]
     print(
-        f"    rate {spell(rates, 2)}x; publish p50 during it {spell([one.busy_p50 / one.idle_p50 for one in mine], 2)}x"
+        f"    rate {spell(rates, 2)}x{judged('replay of a stream', rates)}; publish p50 during it {spell(slowed, 2)}x"
     )
 
 
@@ -379,7 +408,9 @@ def show_ways(mine: list[dict[str, float]], theirs: list[dict[str, float]]) -> N
     for way in mine[0]:
         ours, peers = [done[way] for done in mine], [done[way] for done in theirs]
         ratios = [peer / own for own, peer in zip(ours, peers, strict=True)]
-        print(f"  {way:<40}{spell(ours, 2):<22}{spell(peers, 2):<24}{spell(ratios, 2)}x")
+        print(
+            f"  {way:<40}{spell(ours, 2):<22}{spell(peers, 2):<24}{spell(ratios, 2) + 'x':<22}{judged(way, ratios)}".rstrip()
+        )
 
 
 def show_packed(packed: dict[tuple[str, str], list[compressed_load.Packed]]) -> None:

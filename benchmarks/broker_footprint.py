@@ -127,7 +127,12 @@ def measure_start(repetitions: int) -> list[str]:
             f"start: {name}: {statistics.median(wall):.0f} ms ({wall[0]:.0f}-{wall[-1]:.0f}),"
             f" of CPU {statistics.median(cpu):.0f} ({cpu[0]:.0f}-{cpu[-1]:.0f})"
         )
-    return [*lines, f"start: the goal is {START_GOAL:.0f} ms, and {PUB_GOAL:.0f} ms of CPU for `pub`."]
+    goals = {"headwater": (0, START_GOAL), "headwater -js": (0, START_GOAL), "headwater pub": (1, PUB_GOAL)}
+    for name, (column, goal) in goals.items():
+        reached = statistics.median(times[column] for times in found[name])
+        verdict = "met" if reached <= goal else "MISSED"
+        lines.append(f"start: {name}: {reached:.0f} ms{' of CPU' * column}, at most {goal:.0f}: {verdict}")
+    return lines
 
 
 @contextmanager
@@ -165,7 +170,10 @@ def measure_idle(count: int) -> list[str]:
                 lines.append(f"idle: {server.name}: {each:.1f} KiB for each of {count} connections")
                 for link in links:
                     link.close()
-    return [*lines, f"idle: the goal is {IDLE_GOAL:.0f} KiB."]
+    return [
+        *lines,
+        f"idle: headwater: {each:.1f} KiB, at most {IDLE_GOAL:.0f}: {'met' if each <= IDLE_GOAL else 'MISSED'}",
+    ]
 
 
 def churn(server: Contestant, messages: int, connections: int) -> int:
