@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import resource
+import socket
 import subprocess
 import sys
 from functools import partial
@@ -15,11 +16,14 @@ from support.headwater_server import start_headwater
 from support.in_loop import in_loop
 from support.raw_wire import RawLink
 
+from headwater.cli.serving import Serving
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
 from headwater.exchange.account import Account
 from headwater.exchange.options import BrokerOptions
+from headwater.server import heap_limits
 from headwater.server.broker import Broker
+from headwater.server.config.draft import ServerConfig
 from headwater.server.late_streams import PARTS, LateStreams
 from headwater.streams.files import File, OsFiles
 
@@ -247,6 +251,22 @@ def ask_at_once(port: int) -> dict[str, object]:
         link.receive_line()
         document: dict[str, object] = json.loads(link.receive_line())
     return document
+
+
+@in_loop
+async def test_a_client_that_has_dialled_is_greeted_before_anything_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving = Serving(ServerConfig(broker=options(tmp_path)), lambda: serving.config, "")
+    serving.broker.stream_services.greets_first = True
+    await serving.broker.start()
+    received: list[bytes] = []
+    with socket.create_connection(("127.0.0.1", serving.broker.port)) as client:
+        client.setblocking(False)
+        monkeypatch.setattr(heap_limits, "limit_heaps", lambda: received.append(client.recv(5)))
+        await serving._load_late()
+    await serving.broker.stop()
+    assert received[0] == b"INFO "
 
 
 def test_the_first_client_of_a_process_is_answered(tmp_path: Path) -> None:

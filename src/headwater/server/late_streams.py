@@ -85,6 +85,9 @@ class LateStreams:
     def finish(self) -> None:
         """Load what is missing and start the services, now. Raises what an import or a start raises; a later call goes on
         with the accounts that are left."""
+        from headwater.server.heap_limits import limit_heaps  # here: it imports ctypes
+
+        limit_heaps()  # a request comes before `serve` has done it: now, before the threads that write logs start
         import_msgspec()
         for name, waiting in list(self._waiting.items()):
             waiting.hand_over(self._start(waiting.account, waiting.lock))
