@@ -31,6 +31,13 @@ def test_version_says_whether_the_hot_modules_are_compiled(capsys: pytest.Captur
     assert capsys.readouterr().out.split() == [
         "headwater", headwater.__version__, "(compiled)" if headwater.__compiled__ else "(interpreted)",
     ]  # fmt: skip
+    assert command.main(["version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "version": headwater.__version__,
+        "compiled": headwater.__compiled__,
+    }
+    assert command.main(["version", "of", "python"]) == 2
+    assert "usage" in capsys.readouterr().err
 
 
 def test_every_verb_has_its_module() -> None:

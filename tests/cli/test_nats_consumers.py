@@ -25,6 +25,10 @@ def test_a_consumer_is_edited_copied_paused_and_read_from(capsys: pytest.Capture
     assert paused["paused"] is True
     assert "goes on" in run(capsys, server_url, "consumer", "resume", name, "C", "-f")
     assert "n 1" in run(capsys, server_url, "consumer", "next", name, "C")
+    taken = json.loads(run(capsys, server_url, "consumer", "next", name, "C", "--json"))
+    assert (taken["seq"], taken["delivered"], taken["data"]) == (2, 1, "n 2")
+    run(capsys, server_url, "consumer", "next", name, "C")
+    assert "no message for" in run(capsys, server_url, "consumer", "next", name, "C", "--timeout", "1ms", status=1)
     run(capsys, server_url, "stream", "rm", name, "-f")
 
 

@@ -1,6 +1,8 @@
 """`headwater pub|sub|request|reply` against both servers; what waits runs as a process of its own."""
 
+import base64
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -48,6 +50,24 @@ def test_a_request_is_answered(capsys: pytest.CaptureFixture[str], server_url: s
         printed, _ = answering.communicate(timeout=20)
     assert "[#2] Received on subject" in printed
     assert "nobody is subscribed" in run(capsys, server_url, "request", f"{subject}.x", "hi", status=1)
+
+
+@pytest.mark.parametrize("words", [["--raw"], ["--json"]], ids=["raw", "json"])
+def test_a_payload_that_is_no_text_arrives_as_it_is(server_url: str, words: list[str]) -> None:
+    subject, payload = f"cli.{secrets.token_hex(4)}", b"\xff\x00 1\r\n"
+    listen, publish = (
+        [sys.executable, "-m", "headwater", "--server", server_url, verb, subject] for verb in ("sub", "pub")
+    )
+    with subprocess.Popen([*listen, "--count=2", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listening:
+        assert listening.stderr is not None and listening.stderr.readline().startswith(b"Subscribing")
+        subprocess.run(publish, input=payload, check=True, timeout=60)
+        subprocess.run([*publish, "--", os.fsdecode(b"\xff")], check=True, timeout=60)
+        printed, _ = listening.communicate(timeout=20)
+    if words == ["--raw"]:
+        assert printed == payload + b"\n\xff\n"
+    else:
+        shown = [json.loads(line)["data_base64"] for line in printed.splitlines()]
+        assert [base64.b64decode(each) for each in shown] == [payload, b"\xff"]
 
 
 def test_the_help_of_a_command_says_how_to_name_the_server(capsys: pytest.CaptureFixture[str], server_url: str) -> None:

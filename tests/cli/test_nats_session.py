@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.nats_session import headers_from, plain, seconds, size, spell_bytes, take_session
+from headwater.cli.nats_session import headers_from, seconds, size, spell_bytes, take_session
+from headwater.cli.payloads import plain
 from headwater.client.contexts import write_context
 from headwater.errors import ConfigError
 

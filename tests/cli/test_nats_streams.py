@@ -29,6 +29,8 @@ def test_a_stream_from_its_making_to_its_end(capsys: pytest.CaptureFixture[str],
     viewed = run(capsys, server_url, "stream", "view", name, "--id", "2")
     assert "body 0" not in viewed
     assert "body 2" in viewed
+    shown = run(capsys, server_url, "stream", "view", name, "--id", "2", "--json").splitlines()
+    assert [(json.loads(line)["seq"], json.loads(line)["data"]) for line in shown] == [(2, "body 1"), (3, "body 2")]
     run(capsys, server_url, "stream", "rmm", name, "1", "-f")
     assert "Purged 2" in run(capsys, server_url, "stream", "purge", name, "-f")
     run(capsys, server_url, "stream", "rm", name, "-f")

@@ -182,6 +182,14 @@ def usage() -> str:
 
 def print_version(argv: list[str]) -> int:
     """The verb `version`."""
+    if argv in (["--json"], ["-j"]):
+        import headwater
+
+        print(f'{{"version": "{__version__}", "compiled": {str(headwater.__compiled__).lower()}}}')
+        return 0
+    if argv:
+        print("usage: headwater version [--json]", file=sys.stdout if argv[0] in ("-h", "--help") else sys.stderr)
+        return 0 if argv[0] in ("-h", "--help") else 2
     print(version())
     return 0
 

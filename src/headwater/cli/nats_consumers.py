@@ -1,5 +1,6 @@
 """`headwater consumer …`, with the terms and options of the `nats` tool."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, cast
 
@@ -12,15 +13,15 @@ from headwater.cli.nats_session import (
     current,
     differences,
     jetstream_of,
-    plain,
     run_app,
     seconds,
     table,
 )
+from headwater.cli.payloads import message_fields, plain, write_raw
 from headwater.client.client import Client
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
 from headwater.client.stream_message import StreamMessage
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, RequestTimeout
 
 consumer_app = Commands("Consumers of a stream.")
 StreamName = Annotated[str, Argument(metavar="STREAM")]
@@ -286,9 +287,10 @@ def next_messages(
     session = current()
 
     async def run(client: Client) -> None:
-        for message in (
-            await jetstream_of(client).pull_consumer(stream_name, name).fetch(count, timeout=session.timeout)
-        ):
+        found = await jetstream_of(client).pull_consumer(stream_name, name).fetch(count, timeout=session.timeout)
+        if not found:
+            raise RequestTimeout(f"no message for {stream_name} > {name} within {session.timeout:g} s")
+        for message in found:
             _print(message, raw=raw)
             if ack:
                 await message.ack(confirm=session.timeout)
@@ -298,11 +300,17 @@ def next_messages(
 
 def _print(message: StreamMessage, *, raw: bool) -> None:
     where = message.metadata
-    if not raw:
+    if current().json:
+        place = {"stream": where.stream, "seq": where.stream_seq, "delivered": where.delivered}
+        print(json.dumps({**place, **message_fields(message.message)}), flush=True)
+        return
+    if raw:
+        write_raw(message.data)
+    else:
         print(f"--- subject: {message.subject} / delivered: {where.delivered} / stream seq: {where.stream_seq}")
         for key, value in message.headers.multi_items():
             print(f"  {key}: {value}")
-    print(plain(message.data), flush=True)
+        print(plain(message.data), flush=True)
 
 
 def _describe_consumer(info: ConsumerInfo) -> list[str]:

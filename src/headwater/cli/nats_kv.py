@@ -1,5 +1,7 @@
 """`headwater kv …`: key-value buckets, with the terms and options of the `nats` tool."""
 
+import json
+import sys
 from typing import Annotated, Literal, cast
 
 from headwater.cli.commands import Argument, Commands, Option
@@ -8,7 +10,6 @@ from headwater.cli.nats_session import (
     confirm,
     current,
     jetstream_of,
-    plain,
     run_app,
     seconds,
     size,
@@ -16,11 +17,13 @@ from headwater.cli.nats_session import (
     spell_limit,
     table,
 )
+from headwater.cli.payloads import body_of, json_fields, plain, write_raw
 from headwater.client.client import Client
 from headwater.client.key_value import BucketConfig, Entry
 from headwater.errors import ConfigError
 
 app = Commands("Key-value buckets.")
+Value = Annotated[str, Argument(help="- or nothing: read from stdin")]
 
 
 def kv(arguments: list[str]) -> int:
@@ -56,34 +59,37 @@ def add_bucket(
 
 
 @app.command("put")
-def put(bucket: str, key: str, value: str) -> None:
+def put(bucket: str, key: str, value: Value = "-") -> None:
     """Write a value."""
+    payload = body_of(value)
 
     async def run(client: Client) -> None:
-        revision = await (await jetstream_of(client).key_value(bucket)).put(key, value)
-        current().show({"revision": revision}, lambda: [value])
+        revision = await (await jetstream_of(client).key_value(bucket)).put(key, payload)
+        current().show({"revision": revision}, lambda: [plain(payload)])
 
     current().run(run)
 
 
 @app.command("create")
-def create(bucket: str, key: str, value: str) -> None:
+def create(bucket: str, key: str, value: Value = "-") -> None:
     """Write a value where there is none."""
+    payload = body_of(value)
 
     async def run(client: Client) -> None:
-        revision = await (await jetstream_of(client).key_value(bucket)).create(key, value)
-        current().show({"revision": revision}, lambda: [value])
+        revision = await (await jetstream_of(client).key_value(bucket)).create(key, payload)
+        current().show({"revision": revision}, lambda: [plain(payload)])
 
     current().run(run)
 
 
 @app.command("update")
-def update(bucket: str, key: str, value: str, revision: int) -> None:
+def update(bucket: str, key: str, value: Annotated[str, Argument(help="-: read from stdin")], revision: int) -> None:
     """Write a value if REVISION is the newest."""
+    payload = body_of(value)
 
     async def run(client: Client) -> None:
-        made = await (await jetstream_of(client).key_value(bucket)).update(key, value, revision)
-        current().show({"revision": made}, lambda: [value])
+        made = await (await jetstream_of(client).key_value(bucket)).update(key, payload, revision)
+        current().show({"revision": made}, lambda: [plain(payload)])
 
     current().run(run)
 
@@ -93,13 +99,16 @@ def get(
     bucket: str,
     key: str,
     revision: Annotated[int, Option("--revision")] = 0,
-    raw: Annotated[bool, Option("--raw", help="the value only")] = False,
+    raw: Annotated[bool, Option("--raw", help="the value alone, as it is")] = False,
 ) -> None:
     """Read a value."""
 
     async def run(client: Client) -> None:
         entry = await (await jetstream_of(client).key_value(bucket)).get(key, revision)
-        head = [] if raw else [f"{bucket} > {key} revision: {entry.revision} created @ {entry.created}", ""]
+        if raw and not current().json:
+            write_raw(entry.value, b"\n" if sys.stdout.isatty() else b"")
+            return
+        head = [f"{bucket} > {key} revision: {entry.revision} created @ {entry.created}", ""]
         current().show(_document(entry), lambda: [*head, plain(entry.value)])
 
     current().run(run)
@@ -213,8 +222,11 @@ def watch(
         number = 0
         async for entry in (await jetstream_of(client).key_value(bucket)).watch(key):
             number += 1
-            shown = f": {plain(entry.value)}" if entry.operation == "PUT" else ""
-            print(f"[{entry.revision}] {entry.operation} {bucket} > {entry.key}{shown}", flush=True)
+            if current().json:
+                print(json.dumps(_document(entry)), flush=True)
+            else:
+                shown = f": {plain(entry.value)}" if entry.operation == "PUT" else ""
+                print(f"[{entry.revision}] {entry.operation} {bucket} > {entry.key}{shown}", flush=True)
             if number == count:
                 return
 
@@ -225,7 +237,7 @@ def _document(entry: Entry) -> dict[str, object]:
     return {
         "bucket": entry.bucket,
         "key": entry.key,
-        "value": plain(entry.value),
+        **json_fields(entry.value, "value"),
         "revision": entry.revision,
         "operation": entry.operation,
         "created": entry.created,

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from headwater.cli.commands import Argument, Commands, Option
-from headwater.cli.nats_session import current, headers_from, jetstream_of, plain, run_app, seconds
+from headwater.cli.nats_session import current, headers_from, jetstream_of, run_app, seconds
+from headwater.cli.payloads import body_of, message_fields, plain, write_raw
 from headwater.client.client import Client
 from headwater.errors import NoResponders
 from headwater.model.message import Message
@@ -54,11 +55,12 @@ def rtt(arguments: list[str]) -> int:
     return run_app(rtt_app, "rtt", arguments)
 
 
-def _fill(body: str, number: int, request: bytes = b"") -> bytes:
+def _fill(body: bytes, number: int, request: bytes = b"") -> bytes:
     """The body with its placeholders replaced."""
-    text = body.replace("{{Count}}", str(number)).replace("{{ID}}", os.urandom(11).hex())
-    text = text.replace("{{Time}}", datetime.now(UTC).isoformat()).replace("{{Request}}", plain(request))
-    return text.encode()
+    if b"{{" not in body:
+        return body
+    filled = body.replace(b"{{Count}}", b"%d" % number).replace(b"{{ID}}", os.urandom(11).hex().encode())
+    return filled.replace(b"{{Time}}", datetime.now(UTC).isoformat().encode()).replace(b"{{Request}}", request)
 
 
 @pub_app.command()
@@ -74,7 +76,7 @@ def publish(
 ) -> None:
     """Publish BODY to SUBJECT."""
     session = current()
-    text = sys.stdin.read() if body == "-" else body
+    payload = body_of(body)
     pairs = headers_from(headers)
     pause = seconds(sleep)
 
@@ -87,10 +89,12 @@ def publish(
 
             numbers = track(numbers, "publishing", console=Console(stderr=True))
         for number in numbers:
-            data = _fill(text, number)
+            data = _fill(payload, number)
             if stream is not None:
                 ack = await stream.publish(subject, data, headers=pairs)
-                if not quiet:
+                if session.json:
+                    print(json.dumps({"stream": ack.stream, "seq": ack.seq, "duplicate": ack.duplicate}), flush=True)
+                elif not quiet:
                     print(f"Stored in Stream: {ack.stream} Sequence: {ack.seq}{' Duplicate' if ack.duplicate else ''}")
             else:
                 await client.publish(subject, data, headers=pairs, reply=reply_to)
@@ -153,16 +157,10 @@ async def _read_stream(
 
 def _print(message: Message, number: int, *, raw: bool, headers_only: bool, as_json: bool) -> None:
     if as_json:
-        document = {
-            "subject": message.subject,
-            "reply": message.reply,
-            "headers": {name: message.headers.get_all(name) for name in message.headers},
-            "data": plain(message.data),
-        }
-        print(json.dumps(document), flush=True)
+        print(json.dumps(message_fields(message)), flush=True)
         return
     if raw:
-        print(plain(message.data), flush=True)
+        write_raw(message.data)
         return
     answer = f" with reply {message.reply!r}" if message.reply else ""
     print(f"[#{number}] Received on {message.subject!r}{answer}")
@@ -186,16 +184,18 @@ def ask(
 ) -> None:
     """Ask on SUBJECT and print the answers."""
     session = current()
-    text = sys.stdin.read() if body == "-" else body
+    payload = body_of(body)
     pairs = headers_from(headers)
 
     async def run(client: Client) -> int:
         for number in range(1, count + 1):
             began = time.perf_counter()
             if replies == 1:
-                answers = [await client.request(subject, _fill(text, number), headers=pairs, timeout=session.timeout)]
+                answers = [
+                    await client.request(subject, _fill(payload, number), headers=pairs, timeout=session.timeout)
+                ]
             else:
-                answers = await _many(client, subject, _fill(text, number), pairs, replies, session.timeout)
+                answers = await _many(client, subject, _fill(payload, number), pairs, replies, session.timeout)
             for one, answer in enumerate(answers, 1):
                 if not raw and not session.json:
                     print(f"Received with rtt {(time.perf_counter() - began) * 1000:.3f}ms", file=sys.stderr)
@@ -233,6 +233,7 @@ def answer_all(
 ) -> None:
     """Answer requests on SUBJECT."""
     session = current()
+    template = os.fsencode(body)
 
     async def run(client: Client) -> None:
         subscription = await client.subscribe(subject, queue=queue, max_messages=count)
@@ -243,7 +244,7 @@ def answer_all(
             number += 1
             print(f"[#{number}] Received on subject {message.subject!r}: {plain(message.data)}", flush=True)
             if message.reply:
-                data = message.data if echo else _fill(body, number, message.data)
+                data = message.data if echo else _fill(template, number, bytes(message.data))
                 message.respond(data, headers=message.headers if echo else None)
 
     session.run(run)

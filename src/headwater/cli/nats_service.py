@@ -7,7 +7,8 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from headwater.cli.commands import Argument, Commands, Option
-from headwater.cli.nats_session import current, plain, run_app, table
+from headwater.cli.nats_session import current, run_app, table
+from headwater.cli.payloads import plain
 from headwater.client.client import Client
 from headwater.client.service import Request, ServiceInfo, ServicePing, ServiceStats, add_service
 from headwater.client.units import read_wire, write_wire

@@ -239,11 +239,3 @@ def headers_from(lines: Sequence[str]) -> list[tuple[str, str]]:
             raise ConfigError(f"{line!r} is no header", value=line, hint="-H Name:value")
         pairs.append((name.strip(), value.strip()))
     return pairs
-
-
-def plain(value: Any) -> str:
-    """A payload for a terminal: its text, or its length when it is not UTF-8."""
-    try:
-        return bytes(value).decode()
-    except UnicodeDecodeError:
-        return f"<{len(value)} bytes>"

@@ -1,5 +1,6 @@
 """`headwater stream …`, with the terms and options of the `nats` tool."""
 
+import json
 import time
 from typing import Annotated, Any, Literal, cast
 
@@ -13,7 +14,6 @@ from headwater.cli.nats_session import (
     current,
     differences,
     jetstream_of,
-    plain,
     read_document,
     run_app,
     seconds,
@@ -22,6 +22,7 @@ from headwater.cli.nats_session import (
     spell_limit,
     table,
 )
+from headwater.cli.payloads import message_fields, plain
 from headwater.client.client import Client
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, StreamInfo, StreamSource
 from headwater.errors import ConfigError
@@ -349,10 +350,14 @@ def view_stream(
         config = ConsumerConfig(deliver_policy="by_start_sequence", opt_start_seq=start, filter_subject=subject)
         count = 0
         async for message in jetstream_of(client).ordered_consumer(name, config, stop_at_end=True):
-            print(f"[{message.metadata.stream_seq}] Subject: {message.subject}")
-            for key, value in message.headers.multi_items():
-                print(f"  {key}: {value}")
-            print(plain(message.data))
+            sequence = message.metadata.stream_seq
+            if current().json:
+                print(json.dumps({"seq": sequence, **message_fields(message.message)}))
+            else:
+                print(f"[{sequence}] Subject: {message.subject}")
+                for key, value in message.headers.multi_items():
+                    print(f"  {key}: {value}")
+                print(plain(message.data))
             count += 1
             if count >= limit:
                 return
@@ -385,7 +390,11 @@ def _describe_state(info: StreamInfo) -> list[str]:
     return [
         f"              Messages: {state.messages:,}",
         f"                 Bytes: {spell_bytes(state.bytes)}",
-        f"        First Sequence: {state.first_seq:,} @ {state.first_ts}",
-        f"         Last Sequence: {state.last_seq:,} @ {state.last_ts}",
+        f"        First Sequence: {state.first_seq:,}{_at(state.first_ts)}",
+        f"         Last Sequence: {state.last_seq:,}{_at(state.last_ts)}",
         f"      Active Consumers: {state.consumer_count}",
     ]
+
+
+def _at(time: str) -> str:
+    return "" if time.startswith("0001-") else f" @ {time}"  # Go's zero time: there is no message
