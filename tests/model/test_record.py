@@ -51,6 +51,15 @@ def test_fields_that_are_missing_or_unknown_are_named(values: dict[str, object])
         Limits(**values)  # type: ignore[arg-type]
 
 
+def test_an_unknown_field_is_answered_with_those_that_are_like_it() -> None:
+    with pytest.raises(TypeError, match=r"^Limits has no field 'mast'; did you mean 'most'\?$"):
+        Limits(name="a", mast=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Limits has no field 'pass'; did you mean 'password'\?$"):
+        Limits(name="a").replace(**{"pass": 1})
+    with pytest.raises(TypeError, match=r"^Limits has no field 'xyz'$"):
+        Limits(name="a", xyz=1)  # type: ignore[call-arg]
+
+
 def test_a_secret_is_not_in_the_repr() -> None:
     assert repr(Limits(name="a", password="s3cret")) == "Limits(name='a', most=10)"
     assert "s3cret" not in repr(Wide(name="a", password="s3cret"))

@@ -264,6 +264,8 @@ def test_files_that_cannot_be_used_are_named(certificates: Certificates, tmp_pat
     missing = tmp_path / "none.pem"
     with pytest.raises(ConfigError, match=r"none\.pem"):
         server_context(missing, certificates.server_key)
+    with pytest.raises(ConfigError, match=r"none\.pem: no such file or directory"):
+        server_context(str(missing), str(certificates.server_key))
     with pytest.raises(ConfigError, match=r"client-key\.pem"):
         server_context(certificates.server_cert, certificates.client_key)
     with pytest.raises(ConfigError, match=r"none\.pem"):

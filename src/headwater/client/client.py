@@ -30,7 +30,7 @@ from headwater.client_connection.requests import Requests, new_inbox
 from headwater.client_connection.server_url import parse_server_urls
 from headwater.client_connection.subscription import MessageCallback, Subscription, WhenFull
 from headwater.client_connection.timeouts import Timeout, seconds_of
-from headwater.errors import HeadwaterError
+from headwater.errors import ConfigError, HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 from headwater.wire.handshake import ServerInfo
@@ -122,9 +122,11 @@ class Client(Sender):
         With `callback` (or `cb`) each message is passed to it, one after the other, in a task of the subscription; a
         coroutine function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
         subscription. `max_pending`, `max_pending_bytes` and `when_full` limit the messages that wait to be read: see
-        `Subscription.limit`. Raises SubjectError. `cb` and `max_msgs` are nats-py's names of `callback` and
-        `max_messages`.
+        `Subscription.limit`. Raises SubjectError, and ConfigError for a negative `max_messages`. `cb` and `max_msgs` are
+        nats-py's names of `callback` and `max_messages`.
         """
+        if max_messages < 0 or max_msgs < 0:
+            raise ConfigError("max_messages is below 0", value=max_messages or max_msgs, limit=0, hint="0: no limit")
         options = self._options
         subscription = self._connection.subscribe(subject, queue, max_messages or max_msgs)
         try:

@@ -21,6 +21,7 @@ import msgspec
 from headwater.client.nats_py_names import translate
 from headwater.client_connection.options import DEFAULT_URL, ClientOptions, ConnectArguments
 from headwater.errors import ConfigError
+from headwater.model.record import meant
 
 _FROM_ENVIRONMENT = {
     "NATS_USER": "user",
@@ -157,7 +158,8 @@ def find_options(
         given["servers"] = servers
     unknown = given.keys() - ClientOptions.names()
     if unknown:
-        raise TypeError(f"connect() got an unexpected argument {sorted(unknown)[0]!r}")
+        name = sorted(unknown)[0]
+        raise TypeError(f"connect() got an unexpected argument {name!r}{meant(name, ClientOptions.names())}")
     layers = [given]
     if name := str(given.get("context") or ""):
         layers.append(read_context(name, env).arguments())

@@ -88,11 +88,11 @@ class JetStreamApi:
 
     async def create_stream(self, config: StreamConfig) -> StreamInfo:
         """Create the stream of `config`; one that exists with the same configuration is no error."""
-        return await self.ask(f"STREAM.CREATE.{checked_name(config.name)}", config, StreamInfo)
+        return await self.ask(f"STREAM.CREATE.{_name_in(config)}", config, StreamInfo)
 
     async def update_stream(self, config: StreamConfig) -> StreamInfo:
         """Change a stream's configuration to `config`; the server refuses changes of fixed fields."""
-        return await self.ask(f"STREAM.UPDATE.{checked_name(config.name)}", config, StreamInfo)
+        return await self.ask(f"STREAM.UPDATE.{_name_in(config)}", config, StreamInfo)
 
     async def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
         """Configuration and state of the stream `name`. With `subjects`, a filter, the state also has the number of messages
@@ -374,6 +374,17 @@ def _split_direct(headers: Headers) -> tuple[dict[str, str], Headers]:
 
 def _page(offset: int, subject: str = "") -> dict[str, object]:
     return {"offset": offset, **({"subject": subject} if subject else {})}
+
+
+def _name_in(config: StreamConfig) -> str:
+    """The name of a stream that is to be described by `config`; raises SubjectError, and TypeError for what describes none:
+    most programs are not type-checked."""
+    if not isinstance(config, StreamConfig):
+        kind = type(config).__name__
+        raise TypeError(f"a stream is described by a StreamConfig(name=..., subjects=[...]), not by {kind}")
+    if isinstance(config.subjects, str):
+        raise TypeError(f"subjects is a list: [{config.subjects!r}]")
+    return checked_name(config.name)
 
 
 def checked_name(name: str) -> str:

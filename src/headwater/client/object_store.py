@@ -30,6 +30,7 @@ from headwater.client.nats_py_names import OBJECT_STORE, OBJECT_STORE_ADVICE, in
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
 from headwater.client.units import Seconds, check_times, unset
+from headwater.client_connection.connection_ops import BytesLike, bytes_of
 from headwater.errors import DataLossError, JetStreamError, LocalProtocolError, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.status import NOT_FOUND
@@ -149,7 +150,7 @@ class ObjectStore:
     async def put(
         self,
         name: str,
-        data: bytes | BinaryIO,
+        data: BytesLike | BinaryIO,
         *,
         description: str = "",
         metadata: dict[str, str] | None = None,
@@ -324,9 +325,10 @@ def _padding(info: ObjectInfo) -> str:
     return "=" * (-len(info.digest.removeprefix("SHA-256=").rstrip("=")) % 4)
 
 
-def _pieces(data: bytes | BinaryIO, size: int) -> Iterator[bytes]:
-    if isinstance(data, bytes):
-        yield from (data[start : start + size] for start in range(0, len(data), size))
+def _pieces(data: BytesLike | BinaryIO, size: int) -> Iterator[bytes]:
+    if not hasattr(data, "read"):
+        whole = bytes_of(data)
+        yield from (whole[start : start + size] for start in range(0, len(whole), size))
         return
     while chunk := data.read(size):
         yield chunk

@@ -371,7 +371,7 @@ class SyncObjectStore(Protocol):
     def put(
         self,
         name: str,
-        data: bytes | BinaryIO,
+        data: BytesLike | BinaryIO,
         *,
         description: str = "",
         metadata: dict[str, str] | None = None,

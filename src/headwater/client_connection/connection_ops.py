@@ -40,6 +40,19 @@ _DONE: Awaitable[None] = NOTHING  # of this module's own: a global of C when com
 BytesLike = bytes | bytearray | memoryview
 
 
+def bytes_of(data: BytesLike) -> bytes:
+    """A payload that is no `bytes` yet. Raises TypeError, with what to do, for one that is not even like them."""
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        advice = (
+            "encode it, with data.encode()"
+            if isinstance(data, str)
+            else "say how it becomes bytes, with json.dumps(...).encode() or the like"
+        )
+        raise TypeError(f"a payload is bytes, not {type(data).__name__}: {advice}") from None
+
+
 class ConnectionOps(ServerOpHandler):
     """`queues` by sid; `link` and `writer` are valid from `attach` on; the rest is from the server's INFO."""
 
@@ -136,7 +149,7 @@ class ConnectionOps(ServerOpHandler):
         size: cython.Py_ssize_t
         if headers is not None:
             block = self.encode_headers(headers)
-        payload = data if isinstance(data, bytes) else bytes(memoryview(data))
+        payload = data if isinstance(data, bytes) else bytes_of(data)
         size = len(block) + len(payload)
         if size > self.max_payload > 0:
             raise PayloadTooLarge(

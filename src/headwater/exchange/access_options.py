@@ -204,9 +204,9 @@ class ResolverOptions(Record, secret=("url",)):
     limit: int = 0  # accounts in the directory; 0: any number
     interval: float = 60.0
     timeout: float = 1.9
-    ca_file: "Path | None" = None  # for the URL's server; None for the system's CAs
-    cert_file: "Path | None" = None  # our certificate, if that server requires one
-    key_file: "Path | None" = None
+    ca_file: "str | Path | None" = None  # for the URL's server; None for the system's CAs
+    cert_file: "str | Path | None" = None  # our certificate, if that server requires one
+    key_file: "str | Path | None" = None
     insecure: bool = False  # the server's certificate is not checked
 
     def __post_init__(self) -> None:

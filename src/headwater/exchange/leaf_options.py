@@ -27,9 +27,9 @@ REFUSED_SCHEMES = ("http", "https")
 class RemoteTlsOptions(Record):
     """TLS to a hub. `insecure`: its certificate is not checked. `handshake_first`: TLS before its INFO."""
 
-    ca_file: "Path | None" = None  # None: the system's CAs
-    cert_file: "Path | None" = None
-    key_file: "Path | None" = None
+    ca_file: "str | Path | None" = None  # None: the system's CAs
+    cert_file: "str | Path | None" = None
+    key_file: "str | Path | None" = None
     insecure: bool = False
     handshake_first: bool = False
     timeout: float = 2.0

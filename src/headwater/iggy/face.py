@@ -47,8 +47,8 @@ class IggyOptions:
     seed_http: Address | None = None
     quic: Address | None = None
     websocket: Address | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
+    cert_file: str | Path | None = None
+    key_file: str | Path | None = None
     service: ServiceOptions = field(default_factory=ServiceOptions)
     limits: Mapping[str, Limits] = field(default_factory=lambda: DEFAULTS)  # in a broker, the broker's limits apply
 

@@ -12,7 +12,7 @@ Not supported: fields without annotation, positional arguments, mutable defaults
 values created by the million: those are compiled classes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ class _DataclassFields:
             kw_only=True,
         )
         return {field.name: field for field in dataclasses.fields(template)}
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What a wrong name was probably meant to be, as the end of an error's sentence; "" when nothing is like it."""
+    from difflib import get_close_matches  # here: for errors only
+
+    near = [other for other in known if other.startswith(name) or name in other.split("_")]
+    found = list(dict.fromkeys([*get_close_matches(name, list(known), 2), *near]))[:3]
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -101,7 +110,7 @@ class Record:
         name = type(self).__name__
         unknown = [field for field in values if field not in self._defaults]
         if unknown:
-            raise TypeError(f"{name} has no field {unknown[0]!r}")
+            raise TypeError(f"{name} has no field {unknown[0]!r}{meant(unknown[0], self._defaults)}")
         missing = [field for field, value in self.__dict__.items() if value is _REQUIRED]
         if missing:
             raise TypeError(f"{name} needs {', '.join(missing)}")

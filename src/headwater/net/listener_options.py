@@ -23,9 +23,9 @@ class TlsOptions(Record):
     accept any.
     """
 
-    cert_file: "Path"
-    key_file: "Path"
-    ca_file: "Path | None" = None
+    cert_file: "str | Path"
+    key_file: "str | Path"
+    ca_file: "str | Path | None" = None
     verify: bool = False
     verify_and_map: bool = False
     handshake_first: bool | float = False

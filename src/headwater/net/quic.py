@@ -160,8 +160,8 @@ async def listen(
     host: str,
     port: int,
     make_owner: Callable[[], StreamOwner],
-    cert_file: Path | None = None,
-    key_file: Path | None = None,
+    cert_file: str | Path | None = None,
+    key_file: str | Path | None = None,
     limits: Limits = NO_LIMITS,
 ) -> QuicListener:
     """Accept connections on UDP `host:port` (port 0: any free one), each with its own owner. `limits` bound their

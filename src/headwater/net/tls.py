@@ -44,9 +44,9 @@ class _State(Enum):
 
 
 def server_context(
-    cert_file: Path,
-    key_file: Path,
-    ca_file: Path | None = None,
+    cert_file: str | Path,
+    key_file: str | Path,
+    ca_file: str | Path | None = None,
     *,
     verify: bool = False,
     ciphers: Iterable[str] = (),
@@ -68,9 +68,9 @@ def server_context(
 
 
 def client_context(
-    ca_file: Path | None = None,
-    cert_file: Path | None = None,
-    key_file: Path | None = None,
+    ca_file: str | Path | None = None,
+    cert_file: str | Path | None = None,
+    key_file: str | Path | None = None,
     *,
     verify: bool = True,
 ) -> ssl.SSLContext:
@@ -90,7 +90,9 @@ def client_context(
     return context
 
 
-def _load(context: ssl.SSLContext, cert_file: Path | None, key_file: Path | None, ca_file: Path | None) -> None:
+def _load(
+    context: ssl.SSLContext, cert_file: str | Path | None, key_file: str | Path | None, ca_file: str | Path | None
+) -> None:
     try:
         if cert_file is not None:
             # No password prompt: a broker has no terminal.
@@ -101,7 +103,9 @@ def _load(context: ssl.SSLContext, cert_file: Path | None, key_file: Path | None
         files = [path for path in (cert_file, key_file, ca_file) if path is not None]
         names = ", ".join(map(str, files))
         missing = [
-            open_failure(path, error) for path in files if isinstance(error, FileNotFoundError) and not path.exists()
+            open_failure(path, error)
+            for path in files
+            if isinstance(error, FileNotFoundError) and not Path(path).exists()
         ]
         reason = missing[0] if missing else f"{names}: {error.strerror if isinstance(error, OSError) else error}"
         raise ConfigError(f"error parsing X509 certificate/key pair: {reason}", value=names) from error

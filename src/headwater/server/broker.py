@@ -129,6 +129,9 @@ class Broker:
         """The URL for clients."""
         return f"{'tls' if self.options.tls else 'nats'}://{bracketed(self.host)}:{self.port}"
 
+    def __repr__(self) -> str:
+        return f"<Broker {self.options.server_name or self.server_id} at {self.url}>"
+
     @property
     def websocket_url(self) -> str:
         """The URL for WebSocket clients; empty without such a listener."""
