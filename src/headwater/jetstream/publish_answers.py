@@ -10,7 +10,7 @@ import msgspec
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
-from headwater.group_commit.refusals import Refusals
+from headwater.group_commit.refused_writes import RefusedWrites
 from headwater.group_commit.write_stats import WriteStats
 from headwater.jetstream.domain import Domain
 from headwater.jetstream_documents.answers import error_document
@@ -33,13 +33,13 @@ class PublishRefusal(msgspec.Struct):
 class PublishAnswers:
     """The answers of one stream. `head`: the ordinary acknowledgement up to its sequence. `on_refused(stream, error)` is
     called for publishes refused for lack of space. `stats` counts the account's refusals, `refused` this stream's;
-    `refusals` logs those of the disk."""
+    `refused_writes` logs those of the disk."""
 
     def __init__(self, stream: str, domain: Domain, ticks_ns: Callable[[], int]) -> None:
         self.router: Router | None = None
         self.stats = WriteStats()
         self.refused = 0
-        self.refusals = Refusals(stream, ticks_ns)
+        self.refused_writes = RefusedWrites(stream, ticks_ns)
         self.on_refused: Callable[[str, JetStreamError], None] | None = None
         self._stream = stream
         self.head = b'{"stream":%s,' % msgspec.json.encode(stream)

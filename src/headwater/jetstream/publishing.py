@@ -267,7 +267,7 @@ class Publishing:
     # ── out ──
 
     def _on_failed(self, items: list[Item], error: StorageError) -> None:
-        self.answers.refusals.note(len(items), error)
+        self.answers.refused_writes.note(len(items), error)
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
         if self.rules.config.allow_msg_counter or self.on_copies_lost is not None:

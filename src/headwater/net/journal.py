@@ -12,6 +12,8 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from headwater.model.line_limit import LineLimit
+
 logger = logging.getLogger("headwater.events")
 
 MOST_EVENTS = 500
@@ -52,7 +54,7 @@ class Journal:
         self._wall_clock_ns = wall_clock_ns
         self._clock = clock
         self._last: dict[str, tuple[dict[str, object], Event]] = {}  # by kind: fields of the last event, the event
-        self._lines: dict[str, tuple[float, int, int]] = {}  # by kind: second, lines in it, lines left out
+        self._limits = {kind: LineLimit(1.0, LINES_PER_SECOND) for kind in KINDS}
 
     def note(self, kind: str, *, log: bool = True, **fields: object) -> None:
         """Record an event of this kind; `log` False: the caller has logged it already."""
@@ -71,17 +73,12 @@ class Journal:
             self._write(kind, shown)
 
     def _write(self, kind: str, shown: dict[str, object]) -> None:
-        second = float(int(self._clock()))
-        since, lines, left_out = self._lines.get(kind, (second, 0, 0))
-        if since != second:
-            since, lines = second, 0
-        if lines >= LINES_PER_SECOND:
-            self._lines[kind] = (since, lines, left_out + 1)
+        events = self._limits[kind].due(self._clock())
+        if not events:
             return
-        self._lines[kind] = (since, lines + 1, 0)
         words = [f"{name}={value!r}" for name, value in shown.items() if value != ""]
-        if left_out:
-            words.append(f"left_out={left_out}")
+        if events > 1:
+            words.append(f"left_out={events - 1}")
         logger.log(KINDS[kind], "%s %s", kind, " ".join(words))
 
 

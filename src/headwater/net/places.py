@@ -7,6 +7,7 @@ places.refusal(host) ── "" ──▶ places.take(host) ─▶ Place ── l
 import logging
 from collections.abc import Callable
 
+from headwater.model.line_limit import LineLimit
 from headwater.net.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -21,15 +22,13 @@ class RateLimitedLog:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._unlogged = 0
-        self._logged_at = float("-inf")
+        self._limit = LineLimit(SECONDS_BETWEEN_LINES)
 
     def log(self, level: int, text: str, *values: object) -> None:
         """Log `text` with `values`, unless it is too soon. `text` ends with a placeholder for the count."""
-        self._unlogged += 1
-        if self._clock() >= self._logged_at + SECONDS_BETWEEN_LINES:
-            logger.log(level, text, *values, self._unlogged)
-            self._unlogged, self._logged_at = 0, self._clock()
+        times = self._limit.due(self._clock())
+        if times:
+            logger.log(level, text, *values, times)
 
 
 class Place:

@@ -5,17 +5,17 @@ import logging
 import pytest
 
 from headwater.errors import DiskFull
-from headwater.group_commit.refusals import BETWEEN, Refusals
+from headwater.group_commit.refused_writes import BETWEEN, RefusedWrites
 
 
 def test_refused_writes_have_one_line_a_second_with_the_messages_of_all(caplog: pytest.LogCaptureFixture) -> None:
     now = 5
-    refusals = Refusals("ORDERS", lambda: now)
+    refused = RefusedWrites("ORDERS", lambda: now)
     with caplog.at_level(logging.ERROR):
         for _ in range(1000):
-            refusals.note(3, DiskFull("no room"))
+            refused.note(3, DiskFull("no room"))
         now += BETWEEN
-        refusals.note(1, DiskFull("still no room"))
+        refused.note(1, DiskFull("still no room"))
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
         "stream_write_refused stream=ORDERS messages=3 reason=no room",
