@@ -70,6 +70,11 @@ def corrected(header: BatchHeader, stored: bytes) -> tuple[BatchHeader, bytes] |
     return unpack(header, bytes(mended))
 
 
+def flipped(data: bytes, bit: int) -> bytes:
+    """The bytes with one bit flipped, counted from the lowest of the first byte."""
+    return b"%b%c%b" % (data[: bit // 8], data[bit // 8] ^ 1 << bit % 8, data[bit // 8 + 1 :])
+
+
 def _flipped_bit(difference: int, size: int) -> tuple[int, int] | None:
     """(byte, mask) of the one flipped bit of `size` bytes that makes this difference between two CRCs.
 

@@ -2,8 +2,8 @@
 
     NATS        a record is found by its tag and verified by its CRC, which starts from the log's identity and covers
                 its offset. Batch headers are not needed; what is left of one that a crash cut short is found alike
-    Iggy        a frame is verified by the checksum that its producer computed (XXH3-64). Needs the header of the log's
-                batch, and the `xxhash` package, without which no Iggy batch was ever stored; else all of it is spoiled
+    Iggy        a frame is verified by the checksum that its producer computed (iggy_salvage.py). Needs the header of the
+                log's batch, and the `xxhash` package; else all of it is spoiled
     tombstones  small: with one flipped bit they are corrected
     compressed  a flipped bit is corrected; else the records and frames are looked for in what can be decompressed, up to the
                 damage and, where it spared what follows, behind it. Needs the batch's header (packing.py)
@@ -29,8 +29,6 @@ from google_crc32c import value as crc32c
 from headwater.compression.checksum import extend_crc
 from headwater.compression.s2_block import decode_block
 from headwater.errors import RemoteProtocolError
-from headwater.streams import iggy_batch
-from headwater.streams.iggy_batch import BATCH_HEADER, FRAME, FRAME_SIZE, BatchFields
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,
     DIALECT_IGGY,
@@ -51,13 +49,10 @@ from headwater.streams.log_format import (
     record_tag,
 )
 from headwater.streams.options import LARGEST_BATCH
-from headwater.streams.packing import corrected
+from headwater.streams.packing import corrected, flipped
 from headwater.streams.window import FoundBatch, Window
 
 LARGEST_CORRECTED = 4096  # bytes of tombstones: 32,768 CRCs of them are 30 ms
-MICROSECOND = 1000
-_U64 = struct.Struct("<Q")
-_BATCH_CHECKED = struct.Struct("<QQQQQI")
 
 
 class Region(NamedTuple):
@@ -145,14 +140,10 @@ def corrected_header(data: bytes, identity: bytes) -> BatchHeader | None:
     if wrong or decode_batch_header(data, 0, identity) is not None:
         return decode_batch_header(marker + data[len(marker) :], 0, identity)
     for bit in range(len(marker) * 8, BATCH_HEADER_SIZE * 8):
-        header = decode_batch_header(_flipped(data, bit), 0, identity)
+        header = decode_batch_header(flipped(data, bit), 0, identity)
         if header is not None:
             return header
     return None
-
-
-def _flipped(data: bytes, bit: int) -> bytes:
-    return b"%b%c%b" % (data[: bit // 8], data[bit // 8] ^ 1 << bit % 8, data[bit // 8 + 1 :])
 
 
 def _headers(window: Window, region: Region) -> Iterator[tuple[int, BatchHeader]]:
@@ -239,121 +230,15 @@ def _tombstones(window: Window, position: int, end: int, header: BatchHeader) ->
     if header.dialect != DIALECT_TOMBSTONES or not len(body) == header.body_size <= LARGEST_CORRECTED:
         return
     for bit in range(len(body) * 8):
-        mended = _flipped(body, bit)
+        mended = flipped(body, bit)
         if body_is_intact(header, mended):
             yield FoundBatch(position, header, mended, end, end, is_whole=False)
             return
 
 
 def _frames(window: Window, position: int, end: int, header: BatchHeader) -> Iterator[FoundBatch]:
-    """The runs of intact frames of one of Iggy's batches, each as a batch of its own."""
     try:
-        from xxhash import xxh3_64_intdigest as xxh3_64
-    except ImportError:
+        from headwater.streams.iggy_salvage import salvage_frames
+    except ImportError:  # without xxhash no Iggy batch was ever stored
         return
-    body_at = position + BATCH_HEADER_SIZE
-    body = window.slice(body_at, end)
-    intact: list[tuple[int, int, int]] = []  # start, end, delta
-    at, delta, count = iggy_batch.BATCH_HEADER_SIZE, 0, header.record_count
-    while delta < count:
-        following = _frame_end(body, at, delta)
-        if following and xxh3_64(body[at + iggy_batch.CHECKSUM_SIZE : following]) == _U64.unpack_from(body, at)[0]:
-            intact.append((at, following, delta))
-            at, delta = following, delta + 1
-            continue
-        at, delta = _next_frame(body, at, delta, count)
-    head = _batch_head(body, header, intact)
-    run: list[tuple[int, int, int]] = []
-    for number, frame in enumerate(intact):
-        run.append(frame)
-        if number + 1 < len(intact) and intact[number + 1][0] == frame[1]:
-            continue
-        first, last = run[0], run[-1]
-        checksums = b"".join(body[start : start + iggy_batch.CHECKSUM_SIZE] for start, _, _ in run)
-        fields = head._replace(
-            length=iggy_batch.BATCH_HEADER_SIZE + last[1] - first[0], message_count=len(run), checksum=0
-        )
-        fields = fields._replace(checksum=xxh3_64(_BATCH_CHECKED.pack(*fields[:5], len(run)) + checksums))
-        made = BATCH_HEADER.pack(*fields).ljust(iggy_batch.BATCH_HEADER_SIZE, b"\0") + body[first[0] : last[1]]
-        new = BatchHeader(
-            dialect=DIALECT_IGGY,
-            flags=0,
-            record_count=len(run),
-            offset_span=len(run),
-            body_size=len(made),
-            base_offset=header.base_offset + first[2],
-            first_timestamp_ns=header.first_timestamp_ns,
-            last_timestamp_ns=header.last_timestamp_ns,
-            body_crc=crc32c(made),
-        )
-        first_byte = body_at + first[0] if first[2] or first[0] != iggy_batch.BATCH_HEADER_SIZE else position
-        yield FoundBatch(position, new, made, first_byte, body_at + last[1], is_whole=False)
-        run = []
-
-
-def _frame_end(body: bytes, at: int, delta: int) -> int:
-    """Behind the frame at `at`, if there can be one with this offset delta; else 0."""
-    if at + FRAME_SIZE > len(body):
-        return 0
-    _, _, found, _, headers_size, payload_size, reserved = FRAME.unpack_from(body, at)
-    following = at + FRAME_SIZE + headers_size + payload_size
-    return int(following) if found == delta and not reserved and following <= len(body) else 0
-
-
-def _next_frame(body: bytes, at: int, delta: int, count: int) -> tuple[int, int]:
-    """(position, delta) of the next intact frame after the damaged one; a delta of `count` when there is none."""
-    from xxhash import xxh3_64_intdigest as xxh3_64
-
-    delta_at = FRAME.size - struct.calcsize("<IIIIQ")
-    for wanted in range(delta + 1, count):
-        needle = struct.pack("<I", wanted)
-        found = body.find(needle, at + delta_at)
-        while found >= 0:
-            start = found - delta_at
-            end = _frame_end(body, start, wanted)
-            if end and xxh3_64(body[start + iggy_batch.CHECKSUM_SIZE : end]) == _U64.unpack_from(body, start)[0]:
-                return start, wanted
-            found = body.find(needle, found + 1)
-    return len(body), count
-
-
-def _batch_head(body: bytes, header: BatchHeader, intact: list[tuple[int, int, int]]) -> BatchFields:
-    """Iggy's own header of the batch: as it was if it has its checksum, with a flipped bit mended if that gives it; else
-    what the log's header records of it, with the server's time in place of the producer's."""
-    from xxhash import xxh3_64_intdigest as xxh3_64
-
-    known = BatchFields(0, header.base_offset, header.first_timestamp_ns // MICROSECOND, 0, header.body_size, 0, 0)
-    known = known._replace(origin_timestamp=known.base_timestamp, message_count=header.record_count)
-    if len(body) < iggy_batch.BATCH_HEADER_SIZE:
-        return known
-    page = body[: BATCH_HEADER.size]
-    for checksums in _possible_checksums(body, intact, header.record_count):
-        bits = range(-1, len(page) * 8) if len(intact) == header.record_count else (-1,)
-        for bit in bits:
-            fields = BatchFields._make(BATCH_HEADER.unpack(page if bit < 0 else _flipped(page, bit)))
-            if xxh3_64(_BATCH_CHECKED.pack(*fields[:5], fields.message_count) + checksums) == fields.checksum:
-                return fields
-    return known
-
-
-def _possible_checksums(body: bytes, intact: list[tuple[int, int, int]], count: int) -> Iterator[bytes]:
-    """What the frame checksums of the whole batch may have been: as stored, and with the damaged frames' own. Nothing
-    when two frames in a row are damaged, because the start of the second is then unknown."""
-    from xxhash import xxh3_64_intdigest as xxh3_64
-
-    places = {delta: (start, end) for start, end, delta in intact}
-    stored, computed = [], []
-    at = iggy_batch.BATCH_HEADER_SIZE
-    for delta in range(count):
-        end = places[delta + 1][0] if delta + 1 in places else len(body) if delta + 1 == count else 0
-        start, end = places.get(delta, (at, end))
-        if end < start + FRAME_SIZE:
-            return
-        checksum = body[start : start + iggy_batch.CHECKSUM_SIZE]
-        stored.append(checksum)
-        rest = body[start + iggy_batch.CHECKSUM_SIZE : end]
-        computed.append(checksum if delta in places else _U64.pack(xxh3_64(rest)))
-        at = end
-    yield b"".join(stored)
-    if computed != stored:
-        yield b"".join(computed)
+    yield from salvage_frames(window, position, end, header)
