@@ -10,7 +10,8 @@ import pytest
 from headwater.errors import TransportError
 from headwater.spark.micro_batches import RangePartition
 from headwater.spark.ranges import Range
-from headwater.spark.rows_ahead import MOST_BYTES, MOST_ROWS, PATIENCE, RowsAhead
+from headwater.spark.read_options import ReadOptions
+from headwater.spark.rows_ahead import MOST_BYTES, MOST_ROWS, PATIENCE, RowsAhead, hasty
 
 START, END, LATER = {"at": 1}, {"at": 3}, {"at": 9}
 
@@ -23,15 +24,15 @@ def batches(*sizes: int) -> list[pa.RecordBatch]:
     return [pa.record_batch({"data": pa.array([b"x" * size])}) for size in sizes]
 
 
-def unread(wanted: Range[str], patience: float) -> Iterator[pa.RecordBatch]:
+def unread(wanted: Range[str]) -> Iterator[pa.RecordBatch]:
     raise AssertionError("it was read")
 
 
 def test_a_plan_has_its_rows_each_time_it_is_made() -> None:
     calls = []
 
-    def read(wanted: Range[str], patience: float) -> Iterator[pa.RecordBatch]:
-        calls.append((wanted, patience))
+    def read(wanted: Range[str]) -> Iterator[pa.RecordBatch]:
+        calls.append(wanted)
         yield from batches(1, 2)
 
     ahead = RowsAhead()
@@ -41,7 +42,7 @@ def test_a_plan_has_its_rows_each_time_it_is_made() -> None:
         assert plan is not None and [part.range for part in plan if isinstance(part, RangePartition)] == [small()]
         rows = ahead.rows(plan[0])
         assert rows is not None and list(rows) == batches(1, 2)
-    assert calls == [(small(), PATIENCE)]
+    assert calls == [small()]
     assert ahead.plan(START, LATER) is None and ahead.plan(LATER, END) is None
     assert ahead.rows(RangePartition(small())) is None, "a partition of another plan"
     again = pickle.loads(pickle.dumps(ahead))
@@ -52,8 +53,8 @@ def test_a_plan_has_its_rows_each_time_it_is_made() -> None:
 
 def test_rows_that_were_not_used_do_not_stay_for_the_next_plan() -> None:
     ahead = RowsAhead()
-    ahead.start(START, END, [small()], lambda wanted, patience: iter(batches(1)))
-    ahead.start(START, LATER, [small(9)], lambda wanted, patience: iter(batches(2)))
+    ahead.start(START, END, [small()], lambda wanted: iter(batches(1)))
+    ahead.start(START, LATER, [small(9)], lambda wanted: iter(batches(2)))
     plan = ahead.plan(START, LATER)
     assert plan is not None and list(ahead.rows(plan[0]) or ()) == batches(2)
 
@@ -67,12 +68,17 @@ def test_a_plan_that_is_not_one_small_range_is_not_read(plan: list[Range[str]]) 
 
 def test_a_range_that_proves_large_is_left_to_workers() -> None:
     ahead = RowsAhead()
-    ahead.start(START, END, [small()], lambda wanted, patience: iter(batches(MOST_BYTES // 2, MOST_BYTES // 2)))
+    ahead.start(START, END, [small()], lambda wanted: iter(batches(MOST_BYTES // 2, MOST_BYTES // 2)))
     assert ahead.plan(START, END) is None
 
 
+@pytest.mark.parametrize(("timeout", "patience"), [(60.0, PATIENCE), (PATIENCE / 2, PATIENCE / 2)])
+def test_a_read_ahead_gives_up_early(timeout: float, patience: float) -> None:
+    assert hasty(ReadOptions(fetch_batch=7, read_timeout=timeout)) == ReadOptions(fetch_batch=7, read_timeout=patience)
+
+
 def test_what_cannot_be_read_now_is_left_to_workers_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def read(wanted: Range[str], patience: float) -> Iterator[pa.RecordBatch]:
+    def read(wanted: Range[str]) -> Iterator[pa.RecordBatch]:
         yield from batches(1)
         raise TransportError("gone")
 
@@ -81,6 +87,6 @@ def test_what_cannot_be_read_now_is_left_to_workers_and_logged(caplog: pytest.Lo
         ahead.start(START, END, [small()], read)
         assert ahead.plan(START, END) is None
     assert "micro_batch_left_to_workers place=S: gone" in caplog.text
-    ahead.start(START, END, [small()], lambda wanted, patience: iter(()))
+    ahead.start(START, END, [small()], lambda wanted: iter(()))
     plan = ahead.plan(START, END)
     assert plan is not None and list(ahead.rows(plan[0]) or [pa.nulls(1)]) == [], "no rows are rows, too"

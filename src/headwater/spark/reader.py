@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -24,7 +25,7 @@ from headwater.spark.planner import StreamPlanner
 from headwater.spark.progress import report, source_name
 from headwater.spark.range_reader import read_range
 from headwater.spark.ranges import Range, span, split_all
-from headwater.spark.rows_ahead import RowsAhead
+from headwater.spark.rows_ahead import RowsAhead, hasty
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 from headwater.spark_runtime.garbage import settle
 from headwater.spark_runtime.quiet_end import end_quietly
@@ -123,12 +124,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._planned = {begin.place: (begin.next, end.next) for begin, end in zip(begins, ends, strict=True)}
         if given == begins:
             plan = [_whole(begin.next, end, tail) for begin, end, tail in zip(begins, ends, self._tails, strict=True)]
-            self._ahead.start(start, to_json(ends), split_all(plan, self._options.min_partitions), self._read_ahead)
+            read = partial(read_batches, options=hasty(self._options), schema=self._schema)
+            self._ahead.start(start, to_json(ends), split_all(plan, self._options.min_partitions), read)
         return to_json(ends)
-
-    def _read_ahead(self, wanted: Range[str], patience: float) -> "Iterator[pa.RecordBatch]":
-        hasty = replace(self._options, read_timeout=min(patience, self._options.read_timeout))
-        return read_batches(wanted, hasty, self._schema)
 
     def _look(self, given: list[Offset[str]]) -> None:
         """Query new messages, or wait a little for some: on one stream at a time, so that idling stays cheap."""

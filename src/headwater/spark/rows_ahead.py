@@ -10,19 +10,23 @@ so is what is not small, and a plan that is made again after a restart.
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import InputPartition
 
 from headwater.spark.micro_batches import RangePartition
 from headwater.spark.offsets import PlaceT
 from headwater.spark.ranges import Range
+from headwater.spark.read_options import ReadOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Read = Callable[[Range[PlaceT], float], Iterator[pa.RecordBatch]]
+    Read = Callable[[Range[PlaceT]], Iterator[pa.RecordBatch]]
+
+OptionsT = TypeVar("OptionsT", bound=ReadOptions)
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +56,8 @@ class RowsAhead:
     def start(
         self, start: dict[str, Any], end: dict[str, Any], plan: "list[Range[PlaceT]]", read: "Read[PlaceT]"
     ) -> None:
-        """Read the rows of `plan`, which is the one for these offsets, if it is one small range. `read` takes the range
-        and a number of seconds without progress after which to give up."""
+        """Read the rows of `plan`, which is the one for these offsets, if it is one small range. `read` gives up early
+        (`hasty`)."""
         self._wait()
         self._offsets = self._partition = self._rows = None
         if len(plan) == 1 and len(plan[0]) <= MOST_ROWS and len(plan[0]) * plan[0].mean <= MOST_BYTES:
@@ -85,11 +89,16 @@ class RowsAhead:
             self._reading = False
 
 
+def hasty(options: OptionsT) -> OptionsT:
+    """The options of a reader that leaves what takes long to a worker."""
+    return replace(options, read_timeout=min(PATIENCE, options.read_timeout))
+
+
 def rows_of(wanted: "Range[PlaceT]", read: "Read[PlaceT]") -> "list[pa.RecordBatch] | None":
     """All rows of a small range, or None."""
     taken, size = [], 0
     try:
-        for batch in read(wanted, PATIENCE):
+        for batch in read(wanted):
             taken.append(batch)
             size += batch.nbytes
             if size > MOST_BYTES:

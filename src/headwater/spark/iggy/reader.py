@@ -8,6 +8,7 @@ applied on top of the one in messages.
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ from headwater.spark.progress import measured, share
 from headwater.spark.ranges import Range, report, resumed, span, split_all
 from headwater.spark.read_options import Edge, Position
 from headwater.spark.record_batches import without_large
-from headwater.spark.rows_ahead import RowsAhead
+from headwater.spark.rows_ahead import RowsAhead, hasty
 from headwater.spark_runtime.garbage import settle
 from headwater.spark_runtime.quiet_end import end_quietly
 
@@ -189,15 +190,12 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned = {end.place: (begins[end.place].next, end.next) for end in ends}
         if all(begin == given.get(place, begin) for place, begin in begins.items()):
             plan = [_range(self._seen[end.place], *self._planned[end.place]) for end in ends if end.place in self._seen]
-            self._ahead.start(start, to_json(ends), self._split(plan), self._read_ahead)
+            read = partial(read_batches, options=hasty(self._options), schema=self._schema)
+            self._ahead.start(start, to_json(ends), self._split(plan), read)
         return to_json(ends)
 
     def _split(self, wholes: list[IggyRange]) -> list[IggyRange]:
         return split_all(wholes, self._options.min_partitions, _whole)
-
-    def _read_ahead(self, wanted: IggyRange, patience: float) -> Iterator[pa.RecordBatch]:
-        hasty = replace(self._options, read_timeout=min(patience, self._options.read_timeout))
-        return read_batches(wanted, hasty, self._schema)
 
     def _begins(self, given: dict[Place, PartitionOffset]) -> dict[Place, PartitionOffset]:
         """Where to continue in each partition: those of the checkpoint, and those added since."""
