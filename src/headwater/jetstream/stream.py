@@ -382,7 +382,7 @@ class Stream:
         return committer
 
     def purge(self, wanted: SubjectFilter | None, below: int, keep: int) -> Purge:
-        """Prepare the removal of messages (see `Contents.purge`). The caller makes it durable."""
+        """Prepare the removal of messages (see `Purge`). The caller makes it durable."""
         consumers = self.consumers
         return Purge(self.contents, wanted, below, keep, self._on_removed_many, self._on_purged if consumers else None)
 

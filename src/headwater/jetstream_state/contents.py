@@ -227,7 +227,7 @@ class Contents:
         wildcards (`kv.purge("hello.*")` of a client), or of the stream."""
         if kind == b"all":
             if self.log.start_offset < offset_of(sequence):
-                self.purge(below=sequence)
+                self._replace(None, sequence)
         elif self.subjects.with_history and is_literal(subject):
             for older, size in self.subjects.history(subject):
                 if older < sequence:
@@ -239,7 +239,7 @@ class Contents:
             elif only:
                 self.remove(only)
         elif self.subjects.total(subject) > 1 or not is_literal(subject):
-            self.purge(SubjectFilter([subject]), below=sequence)
+            self._replace(SubjectFilter([subject]), sequence)
 
     def remove_known(self, known: list[tuple[int, bytes, int]]) -> None:
         """Remove messages of which sequence, subject and size are known. Raises StorageError."""
@@ -257,23 +257,21 @@ class Contents:
         while 0 < (last := self.subjects.last(subject)) < below and self.remove(last):
             pass
 
-    def purge(self, wanted: SubjectFilter | None = None, *, below: int = 0, keep: int = 0) -> int:
-        """Remove all messages, or those that match; only those `below` a sequence, or all but the last `keep`. Returns how
-        many. Raises StorageError. In one go: where there may be many, use `purging.Purge`, which yields to other work."""
-        log, subjects = self.log, self.subjects
-        if wanted is None and not below and not keep:
-            count = subjects.messages
-            subjects.clear()
-            self._recount = None
-            self._oldest.forget()
-            self.expiry.entries.clear()
-            self.expiry.forget()
-            log.discard_range(log.start_offset, log.end_offset)
-            self._on_purged()
-            return count
-        most = self.count_of(wanted) - keep if keep else subjects.messages
-        end = offset_of(below) if below else log.end_offset
-        gone = 0
+    def clear(self) -> int:
+        """Remove all messages; returns how many. Raises StorageError. Others are removed by `jetstream_timing.purging`."""
+        log, count = self.log, self.subjects.messages
+        self.subjects.clear()
+        self._recount = None
+        self._oldest.forget()
+        self.expiry.entries.clear()
+        self.expiry.forget()
+        log.discard_range(log.start_offset, log.end_offset)
+        self._on_purged()
+        return count
+
+    def _replace(self, wanted: SubjectFilter | None, below: int) -> None:
+        """Remove the messages below a sequence, of all subjects or these. In one go: the next message finds them gone."""
+        gone, most, end = 0, self.subjects.messages, offset_of(below)
         for record in self.scan(0):
             if gone >= most or record.offset >= end:
                 break
@@ -282,7 +280,6 @@ class Contents:
                 gone += 1
         if gone:
             self._on_purged()
-        return gone
 
     def drop(self, records: list[StoredRecord]) -> list[tuple[int, bytes]]:
         """Remove these records, as part of a larger removal; returns (sequence, subject) of each: the caller notifies

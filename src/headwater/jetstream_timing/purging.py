@@ -17,9 +17,9 @@ OnRemoved = Callable[[list[tuple[int, bytes]]], None]
 
 
 class Purge:
-    """A purge of `contents` (see `Contents.purge`); `count`: messages removed, once it is done. `on_removed` is called with
-    the (sequence, subject) pairs of each turn, `on_purged` at the end, unless `contents` does that; None: there are no
-    consumers."""
+    """A purge of `contents`: of all messages, or those that are `wanted`; only those `below` a sequence, or all but the
+    last `keep`. `count`: messages removed, once it is done. `on_removed` is called with the (sequence, subject) pairs of
+    each turn, `on_purged` at the end, unless `contents` does that; None: there are no consumers."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Purge:
     def begin(self) -> Coroutine[object, object, None] | None:
         """Take the first turn; returns what else is to be done, None for nothing. Raises StorageError, as that does."""
         if self._of_all:
-            self.count = self._contents.purge()
+            self.count = self._contents.clear()
             self._contents.begins = True
             return None
         if not self._step():
