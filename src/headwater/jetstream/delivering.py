@@ -44,8 +44,6 @@ logger = logging.getLogger(__name__)
 TURN_MESSAGES = 256
 ALONE = 4  # cost, in messages of a run, of one that is looked up by itself: some 70 us against less than 10
 TURN_BYTES = 1 << 20
-LINK_HIGH_WATER = 4 << 20  # bytes of pending output above which a client's link gets no more
-LINK_RETRY = 0.005  # seconds until such a link is checked again
 DISK_RETRY = 1.0  # seconds after a read of the log failed
 
 NOTHING: Final = -1.0  # result of a turn: nothing to deliver until the next event

@@ -5,7 +5,7 @@
     $JS.API.DIRECT.GET.<stream>.<subject>    the last message of the subject
 
 Requests are read-only and answered at once, so key-value gets never wait for a publish; answers of several messages are
-sent in turns of TURN_MESSAGES, between which other clients are served. Statuses, their order and their headers are those
+sent in turns, between which other clients are served and the client reads. Statuses, their order and their headers are those
 of nats-server.
 """
 
@@ -16,23 +16,22 @@ from bisect import bisect_left
 from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
-from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
 from headwater.jetstream_documents.api_errors import store_reason
 from headwater.jetstream_documents.requests import DirectGetRequest
 from headwater.jetstream_ranges.direct_answer import DirectAnswer
+from headwater.jetstream_ranges.several_answers import SeveralAnswers
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing import looking
+from headwater.jetstream_timing.slow_askers import give_way
 from headwater.model.subject import is_literal
 from headwater.model.timestamps import parse_time
 from headwater.streams.log import StoredRecord
 
 logger = logging.getLogger(__name__)
 
-TURN_MESSAGES = 64  # some 60 us each
 MOST_SUBJECTS = 1024  # matched by one multi_last request
-DEFAULT_MAX_BYTES = 64 << 20  # of a batch without a limit
 
 NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"
 NO_RESULTS = b"NATS/1.0 404 No Results\r\n\r\n"
@@ -162,18 +161,18 @@ class DirectGet:
             return
         wanted = SubjectFilter([request.next_by_subj.encode()]) if request.next_by_subj else None
         pending = await looking.count_matching(contents, sequence_of(first.offset), wanted) if first is not None else 0
-        answer = _Several(self, reply, request, pending)
+        answer = self._several(reply, request, pending)
         if first is None or request.batch < 0:  # nothing is wanted but the end
-            answer.end(b"")
+            self.status(reply, answer.end(b""))
             return
         async for some in looking.records(contents, first.offset, wanted=wanted):
             for record in some:
                 if not answer.send(record):
-                    answer.end(b"")
+                    self.status(reply, answer.end(b""))
                     return
-                if answer.is_turn_over:
-                    await self._give_way(reply)
-        answer.end(b"")
+                if answer.ends_turn():
+                    await give_way(self._router, reply)
+        self.status(reply, answer.end(b""))
 
     async def _multi_last(self, reply: bytes, request: DirectGetRequest) -> None:
         contents = self._stream.contents
@@ -191,17 +190,17 @@ class DirectGet:
         if not sequences:
             self.status(reply, NO_RESULTS)
             return
-        answer = _Several(self, reply, request, len(sequences))
+        answer = self._several(reply, request, len(sequences))
         for sequence in sequences:
             record = contents.load(sequence)
             if record is not None and not answer.send(record):
                 break
-            if answer.is_turn_over:
-                await self._give_way(reply)
-        answer.end(b"\r\nNats-UpTo-Sequence: %d" % up_to)
+            if answer.ends_turn():
+                await give_way(self._router, reply)
+        self.status(reply, answer.end(b"\r\nNats-UpTo-Sequence: %d" % up_to))
 
-    async def _give_way(self, reply: bytes) -> None:
-        await asyncio.sleep(LINK_RETRY if self._router.pending(reply) > LINK_HIGH_WATER else 0)
+    def _several(self, reply: bytes, request: DirectGetRequest, pending: int) -> SeveralAnswers:
+        return SeveralAnswers(self._answers, self._stream.name, reply, request, pending)
 
     def send(self, reply: bytes, record: StoredRecord, more: bytes, no_headers: bool) -> None:
         self._answers.send(reply, self._stream.name.encode(), record, more, no_headers)
@@ -212,38 +211,3 @@ class DirectGet:
 
     def status(self, reply: bytes, header_block: bytes) -> None:
         self._router.publish(reply, b"", header_block, b"")
-
-
-class _Several:
-    """An answer of several messages, up to the requested limits, and its final status."""
-
-    def __init__(self, door: DirectGet, reply: bytes, request: DirectGetRequest, pending: int) -> None:
-        self._door = door
-        self._reply = reply
-        self._bare = request.no_hdr
-        self._left = request.batch if request.batch > 0 else 1 << 62
-        self._room = request.max_bytes if request.max_bytes > 0 else DEFAULT_MAX_BYTES
-        self._pending = pending
-        self._last = self._sent = 0
-
-    @property
-    def is_turn_over(self) -> bool:
-        """Whether to yield to other clients before the next message."""
-        return self._sent % TURN_MESSAGES == 0
-
-    def send(self, record: StoredRecord) -> bool:
-        """Send one more message; False when it is the last that may be sent."""
-        if not self._bare:
-            self._pending -= 1
-        more = b"\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d" % (self._pending, self._last)
-        self._door.send(self._reply, record, more, self._bare)
-        self._last = sequence_of(record.offset)
-        self._sent += 1
-        self._left -= 1
-        self._room -= len(record.subject) + len(record.header_block) + len(record.payload)
-        return self._left > 0 and self._room > 0
-
-    def end(self, closing: bytes) -> None:
-        """Send the status after the last message."""
-        end = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d%b\r\n\r\n"
-        self._door.status(self._reply, end % (self._pending, self._last, closing))

@@ -11,8 +11,6 @@ from headwater.exchange.router import Router
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import (
     ALONE,
-    LINK_HIGH_WATER,
-    LINK_RETRY,
     MORE,
     NOTHING,
     TURN_BYTES,
@@ -34,6 +32,7 @@ from headwater.jetstream_documents.pull_requests import (
 )
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.priority import PriorityGroups, with_pin
+from headwater.jetstream_timing.slow_askers import LINK_RETRY, high_water
 from headwater.streams.log import StoredRecord
 
 
@@ -171,7 +170,7 @@ class PullConsumer(DeliveringConsumer):
         queue, router = self._queue, self._router
         messages, size_left = TURN_MESSAGES, TURN_BYTES
         checked: set[bytes] = set()
-        delay = NOTHING
+        behind, delay = 0, NOTHING
         runs = self._may_send_runs() and not self._groups.active
         alone = queue.has_one_reply()  # one client with several requests ahead, and no other
         while (request := self._first()) is not None:
@@ -180,10 +179,14 @@ class PullConsumer(DeliveringConsumer):
                 break
             inbox = request.reply
             if inbox not in checked:
-                if router.pending(inbox) > LINK_HIGH_WATER:
-                    delay = LINK_RETRY
-                    break
+                if router.pending(inbox) > high_water(router):
+                    behind, delay = behind + 1, LINK_RETRY
+                    if self._groups.active or behind >= len(queue):
+                        break
+                    queue.next_turn()  # others do not wait for a client that does not read
+                    continue
                 checked.add(inbox)
+            behind = 0
             if runs:
                 most = min(messages, request.remaining) if alone else 1
                 given, size = self._send_run(inbox, most, request.bytes_left if request.max_bytes else -1, now)

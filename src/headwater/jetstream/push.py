@@ -21,8 +21,6 @@ from headwater.exchange.sublist import Subscription
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import (
     ALONE,
-    LINK_HIGH_WATER,
-    LINK_RETRY,
     MORE,
     NOTHING,
     TURN_BYTES,
@@ -32,6 +30,7 @@ from headwater.jetstream.delivering import (
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import PUSH_BASED, flow_control_request, idle_heartbeat
 from headwater.jetstream_state.consumer import Consumer
+from headwater.jetstream_timing.slow_askers import LINK_RETRY, high_water
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 
@@ -217,7 +216,7 @@ class PushConsumer(DeliveringConsumer):
         if not self.is_bound:
             self._await_subscriber(target)
             return NOTHING
-        if router.pending(target) > LINK_HIGH_WATER:
+        if router.pending(target) > high_water(router):
             return LINK_RETRY
         messages, size_left, delay = TURN_MESSAGES, TURN_BYTES, NOTHING
         while True:

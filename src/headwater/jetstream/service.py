@@ -69,6 +69,7 @@ from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
+from headwater.jetstream_timing.slow_askers import SlowAskers
 from headwater.model.header_block import lookup
 from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import File, Files
@@ -87,7 +88,9 @@ logger = logging.getLogger(__name__)
 WRITERS = 4  # threads; a stream uses one at a time
 # Of a stream, where neither its configuration nor its account names a limit; nats-server's number.
 DEFAULT_MAX_CONSUMERS = 1000
+LARGE_ANSWER = 1 << 16  # bytes; one that is larger is written at once, so that it is known whether its client reads
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
+MESSAGE_PREFIX = API_PREFIX + b"STREAM.MSG.GET."
 RANGE_PREFIX = API_PREFIX + RANGE_VERB
 STREAM_IDENTITY = b"Nats-Stream-Identity"
 _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
@@ -128,6 +131,7 @@ class JetStream:
         self.requests = 0
         self.refusals = 0
         self._router = router
+        self._flusher = router.flusher
         self._answers = DirectAnswer(router)
         # One thread for everything except writing messages, so that changes to a document happen in the order of the
         # requests: a consumer that is saved and then deleted stays deleted.
@@ -156,8 +160,10 @@ class JetStream:
         backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._requester)
         self._routes = routes(streams, ConsumerApi(self.registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
+        self._slow = SlowAskers(router, self.take, _is_get, self._spawn)
         self._serving: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._gets: set[asyncio.Task[None]] = set()  # those that take longer
 
     # ── life ──
 
@@ -206,6 +212,9 @@ class JetStream:
         if self.caps is not None:
             self.caps.stop()
         self._calls.clear()
+        self._slow.stop()
+        for get in self._gets:
+            get.cancel()  # it may wait for a client that reads slowly
         for task in [self._serving, *self._tasks]:
             if task is not None:
                 await asyncio.wait([task])
@@ -308,16 +317,16 @@ class JetStream:
             self.take(subject, reply, header_block, payload)
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
-        """Serve a request about the streams here."""
+        """Serve a request about the streams here, or keep it until its client has read more."""
+        if subject.startswith((NEXT_PREFIX, RANGE_PREFIX)):  # these look themselves how far behind their client is
+            serve = self._on_next if subject.startswith(NEXT_PREFIX) else self._on_range
+            serve(subject, reply, payload)
+            return
+        if (self._flusher.congested or self._slow.waiting) and self._slow.holds(subject, reply, header_block, payload):
+            return
         if subject.startswith(DIRECT_PREFIX):
             if payload or not self._answers.send_last(self.streams, subject, reply):
                 self._on_direct_get(subject, reply, payload)
-            return
-        if subject.startswith(NEXT_PREFIX):
-            self._on_next(subject, reply, payload)
-            return
-        if subject.startswith(RANGE_PREFIX):
-            self._on_range(subject, reply, payload)
             return
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is None:
@@ -374,8 +383,8 @@ class JetStream:
             return
         task = DirectGet(stream, self._router, self._answers).answer(reply, key, payload)
         if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._gets.add(task)
+            task.add_done_callback(self._gets.discard)
 
     def _on_range(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         stream = self.streams.get(subject[len(RANGE_PREFIX) :].decode("utf-8", "replace"))
@@ -447,7 +456,16 @@ class JetStream:
     def _serve_next(self) -> None:
         self._serving = None
         while self._calls and self._serving is None:
-            self._serve(self._calls.popleft())
+            call = self._calls.popleft()
+            self._router.publisher = call.publisher
+            held = self._flusher.congested and self._slow.holds(
+                call.subject, call.reply, call.header_block, call.payload
+            )
+            self._router.publisher = None
+            if held:
+                self.requests -= 1  # it is counted when it is taken again
+            else:
+                self._serve(call)
 
     def _answer(self, call: Call, answer: Answer) -> None:
         if isinstance(answer, StreamInfoAnswer) and call.header_block:
@@ -455,6 +473,8 @@ class JetStream:
         body = encode(answer)
         if call.reply:
             self._router.publish(call.reply, b"", self._identity(call, answer), body)
+            if len(body) > LARGE_ANSWER:
+                self._flusher.flush()
         settings = self.registry.settings
         advisories = Advisories(self._router, settings.clock_ns, settings.domain)
         if advisories.is_wanted("API") and (answer.error is not UNSET or call.route.kind not in _UNAUDITED):
@@ -535,6 +555,11 @@ def routes(streams: StreamApi, consumers: ConsumerApi, backups: BackupApi) -> Ro
             consumers.no_cluster, 2, 2, "consumer_leader_stepdown_response", Answer
         ),
     }
+
+
+def _is_get(subject: bytes) -> bool:
+    """Whether a request only reads one stream's messages: it has no use when nobody gets the answer."""
+    return subject.startswith((DIRECT_PREFIX, MESSAGE_PREFIX))
 
 
 def _check_api_level(header_block: bytes) -> None:

@@ -1,0 +1,116 @@
+"""Requests of clients that have not read their earlier answers: these wait, and nobody else does.
+
+    request ─▶ is its client far behind? ─┬─ no ──▶ served at once
+                                          └─ yes ─▶ waits, and the client's later requests behind it ─▶ served as it reads
+
+One read of 64 KiB holds a thousand gets, and their answers may be 500 MB. Served in a row they kept everybody waiting for
+seconds, and the client was cut off as a slow consumer, however fast it read: nothing is read or written meanwhile.
+
+Gets of a client that has left are dropped; other requests are served, since they may change something.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import cast
+
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Outlet
+from headwater.net.link import Link
+
+LINK_HIGH_WATER = 4 << 20  # bytes of pending output above which a client's link gets no more
+LINK_RETRY = 0.005  # seconds until such a link is checked again
+TURN_REQUESTS = 64  # of one client, then the next has its turn
+TURN_BYTES = 1 << 20  # of answers
+MOST_WAITING = 1024  # requests of one client, some 300 bytes each; then it is not read from
+
+Request = tuple[bytes, bytes, bytes, bytes]  # subject, reply, header block, payload
+
+
+def high_water(router: Router) -> int:
+    """Bytes of pending output above which a client gets no answers."""
+    return min(LINK_HIGH_WATER, router.flusher.stall_at)
+
+
+async def give_way(router: Router, reply: bytes) -> None:
+    """Let others be served, and those who get an answer read it; nothing is pending for one that is gone."""
+    await asyncio.sleep(0)
+    while router.pending(reply) > high_water(router):  # noqa: ASYNC110  (no event tells it of every peer)
+        await asyncio.sleep(LINK_RETRY)
+
+
+class SlowAskers:
+    """`serve(subject, reply, header_block, payload)` serves a request, which `holds` lets pass. `is_get(subject)`: whether
+    it only reads."""
+
+    def __init__(
+        self,
+        router: Router,
+        serve: Callable[[bytes, bytes, bytes, bytes], None],
+        is_get: Callable[[bytes], bool],
+        spawn: Callable[[Coroutine[object, object, None]], None],
+    ) -> None:
+        self.waiting: dict[Outlet | None, deque[Request]] = {}  # None: clients of peers
+        self._router = router
+        self._serve = serve
+        self._is_get = is_get
+        self._spawn = spawn
+        self._high_water = high_water(router)
+        self._running = self._serving = False
+
+    def holds(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        """Whether the request of the router's current publisher waits, and is served later."""
+        if self._serving:
+            return False
+        asker = self._router.publisher
+        waiting = self.waiting.get(asker)
+        if waiting is None:
+            if not self._is_behind(asker, reply):
+                return False
+            waiting = self.waiting[asker] = deque()
+            if not self._running:
+                self._running = True
+                self._spawn(self._serve_all())
+        waiting.append((subject, reply, header_block, payload))
+        if asker is not None and len(waiting) > MOST_WAITING:
+            cast(Link, asker.link).pause_reading()
+        return True
+
+    def stop(self) -> None:
+        """Drop what waits: the service stops."""
+        self.waiting.clear()
+
+    def _is_behind(self, asker: Outlet | None, reply: bytes) -> bool:
+        if asker is None:
+            return self._router.pending(reply) > self._high_water
+        return not asker.closed and bool(asker.link.pending > self._high_water)
+
+    async def _serve_all(self) -> None:
+        try:
+            while self.waiting:
+                served = sum([self._serve_some(asker) for asker in list(self.waiting)])
+                await asyncio.sleep(0 if served else LINK_RETRY)
+        finally:
+            self._running = False
+
+    def _serve_some(self, asker: Outlet | None) -> int:
+        """Serve a client's next requests as far as it reads; returns their number."""
+        waiting, router = self.waiting[asker], self._router
+        before, served = asker.out_bytes if asker is not None else 0, 0
+        while waiting and served < TURN_REQUESTS and not self._is_behind(asker, waiting[0][1]):
+            request = waiting.popleft()
+            served += 1
+            if asker is not None and asker.closed and self._is_get(request[0]):
+                continue
+            router.publisher, self._serving = asker, True  # the service asks who it is
+            try:
+                self._serve(*request)
+            finally:
+                router.publisher, self._serving = None, False
+            if asker is not None and asker.out_bytes - before > TURN_BYTES:
+                break
+        if not waiting:
+            self.waiting.pop(asker, None)
+        if asker is not None and served and len(waiting) <= MOST_WAITING:
+            cast(Link, asker.link).resume_reading()
+        return served
