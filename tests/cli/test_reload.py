@@ -6,6 +6,7 @@ from headwater.cli.reload import RELOADABLE, compare
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, JetStreamLimits, UserOptions
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.options import BrokerOptions
+from headwater.exchange.worker_options import WorkerOptions
 from headwater.server.config.draft import LoggingOptions, ServerConfig
 
 CONFIG = ServerConfig(broker=BrokerOptions())
@@ -55,9 +56,19 @@ def test_accounts_may_come_and_change_but_not_go() -> None:
     assert compare(two, fewer) == (("accounts",), ())
 
 
-def test_what_an_account_may_store_is_fixed_and_accounts_may_come_in_a_cluster_too() -> None:
-    stored = changed(broker=BrokerOptions(accounts=(AccountOptions(name="A", jetstream=JetStreamLimits()),)))
-    assert compare(changed(broker=BrokerOptions(accounts=(AccountOptions(name="A"),))), stored).refused
+def test_what_an_account_may_store_changes_unless_its_streams_are_spread() -> None:
+    for worker, refused in (
+        (None, ()),
+        (WorkerOptions(number=1, count=2, spread=True), ("config reload not supported for accounts",)),
+    ):
+        none, some = (
+            changed(broker=BrokerOptions(worker=worker, accounts=(AccountOptions(name="A", jetstream=limits),)))
+            for limits in (None, JetStreamLimits())
+        )
+        assert compare(none, some).refused == compare(some, none).refused == refused
+
+
+def test_accounts_may_come_in_a_cluster_too() -> None:
     cluster = ClusterOptions(port=1)
     alone, more = (
         changed(broker=BrokerOptions(cluster=cluster, accounts=accounts))

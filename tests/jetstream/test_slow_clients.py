@@ -1,8 +1,9 @@
-"""Clients that ask for much and read little, over sockets: they get everything as they read, and nobody waits for them."""
+"""Clients that request much and read little, over sockets: they get everything as they read, and others do not wait."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.embedded_broker import EmbeddedBroker
@@ -31,12 +32,12 @@ def other(broker: EmbeddedBroker) -> Iterator[RawLink]:
         link.patience(PATIENCE)
         link.send(b"SUB answers.* 1\r\n")
         stream = {"name": "S", "subjects": ["S.>"], "allow_direct": True}
-        assert asked(link, b"$JS.API.STREAM.CREATE.S", json.dumps(stream).encode())["config"]["name"] == "S"
-        assert asked(link, b"S.big", bytes(SIZE))["seq"] == 1
+        assert answer_to(link, b"$JS.API.STREAM.CREATE.S", json.dumps(stream).encode())["config"]["name"] == "S"
+        assert answer_to(link, b"S.big", bytes(SIZE))["seq"] == 1
         yield link
 
 
-def asked(link: RawLink, subject: bytes, payload: bytes = b"") -> dict[str, dict[str, object]]:
+def answer_to(link: RawLink, subject: bytes, payload: bytes = b"") -> dict[str, Any]:
     link.send(request(subject, b"answers.1", payload))
     while not (line := link.receive_line()).startswith(b"MSG answers.1 "):
         assert line in (b"PING\r\n", b"\r\n"), line
@@ -70,7 +71,7 @@ def test_gets_far_ahead_of_their_reader_are_all_answered(broker: EmbeddedBroker,
         link.patience(PATIENCE)
         link.send(b"SUB mine.* 7\r\n")
         link.send(b"".join(request(ask[0], b"mine.%d" % number, ask[1]) for number in range(GETS)))
-        assert asked(other, b"S.small", b"not in the way")["seq"] == 2
+        assert answer_to(other, b"S.small", b"not in the way")["seq"] == 2
         for number in range(GETS):
             line, body = received(link)
             assert line.split()[1] == b"mine.%d" % number
@@ -79,13 +80,13 @@ def test_gets_far_ahead_of_their_reader_are_all_answered(broker: EmbeddedBroker,
 
 def test_a_batch_is_sent_as_its_client_reads(broker: EmbeddedBroker, other: RawLink) -> None:
     for _ in range(GETS - 1):
-        asked(other, b"S.big", bytes(SIZE))
+        answer_to(other, b"S.big", bytes(SIZE))
     with dial(broker.port) as link:
         link.patience(PATIENCE)
         link.send(b"SUB mine 7\r\n")
         link.send(request(b"$JS.API.DIRECT.GET.S", b"mine", b'{"seq":1,"batch":%d}' % GETS))
         for _ in range(100):  # rounds of the loop, in each of which more could be sent
-            asked(other, b"$JS.API.INFO")
+            answer_to(other, b"$JS.API.INFO")
         assert [len(received(link)[1]) > SIZE for _ in range(GETS)] == [True] * GETS
         assert b"204 EOB" in received(link)[1]
 
@@ -95,18 +96,18 @@ def test_what_changes_something_is_done_though_its_client_has_left(broker: Embed
         link.send(b"SUB mine.* 7\r\n")
         gets = [request(b"$JS.API.DIRECT.GET.S", b"mine.%d" % number, b'{"seq":1}') for number in range(GETS)]
         link.send(b"".join([*gets, request(b"$JS.API.STREAM.DELETE.S", b"mine.last")]))
-        asked(other, b"$JS.API.INFO")
+        answer_to(other, b"$JS.API.INFO")
     for _ in range(1000):  # a round of the loop each
-        if "error" in asked(other, b"$JS.API.STREAM.INFO.S"):
+        if "error" in answer_to(other, b"$JS.API.STREAM.INFO.S"):
             return
     raise AssertionError("the stream is still there")
 
 
 def test_a_consumer_serves_the_clients_that_read(broker: EmbeddedBroker, other: RawLink) -> None:
     for _ in range(GETS):
-        asked(other, b"S.big", bytes(SIZE))
+        answer_to(other, b"S.big", bytes(SIZE))
     consumer = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "none"}}
-    asked(other, b"$JS.API.CONSUMER.CREATE.S.C", json.dumps(consumer).encode())
+    answer_to(other, b"$JS.API.CONSUMER.CREATE.S.C", json.dumps(consumer).encode())
     with dial(broker.port) as slow, dial(broker.port) as quick:
         # The slow client's own flood of large messages waits for it, before it asks for more.
         slow.send(b"SUB slow 7\r\nSUB flood 8\r\n")

@@ -3,8 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from headwater import Broker, connect
+from headwater.client.client import Client
 from headwater.client.jetstream_types import StreamConfig
+from headwater.errors import JetStreamError, NoResponders
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.server.unserved_streams import unserved_streams
@@ -35,6 +39,45 @@ def test_streams_of_an_account_that_is_gone_are_named_at_the_start(tmp_path: Pat
     asyncio.run(main())
     (kept,) = (tmp_path / "accounts").glob("*/streams/*/")
     assert kept.name.startswith("TWO-")
+
+
+def test_a_reload_takes_streams_from_an_account_and_gives_them_back(tmp_path: Path) -> None:
+    """As at nats-server: messages stay on disk, clients are refused, and other accounts notice nothing."""
+
+    def allowed(limits: JetStreamLimits | None) -> BrokerOptions:
+        return BrokerOptions(
+            port=0, jetstream=True, store_dir=str(tmp_path), accounts=(ACCOUNTS[0].replace(jetstream=limits),)
+        )
+
+    async def answers(client: Client) -> bool:
+        try:
+            await client.jetstream().account_info()
+        except JetStreamError as error:
+            assert error.err_code == 10039, error
+            return False
+        return True
+
+    async def main() -> None:
+        async with asyncio.timeout(30), Broker(options=allowed(JetStreamLimits())) as broker:
+            async with await connect(broker.url, user="a", password="p") as client:
+                jetstream = client.jetstream()
+                await jetstream.create_stream(StreamConfig(name="S", subjects=["s"]))
+                await jetstream.publish("s", b"one")
+                for _ in range(2):
+                    broker.reload(allowed(None))
+                    assert not await answers(client)
+                    with pytest.raises(NoResponders):
+                        await client.request("s", b"stored nowhere")
+                    broker.reload(allowed(JetStreamLimits(max_streams=1)))
+                    while not await answers(client):
+                        await client.flush()
+                    assert (await jetstream.stream_info("S")).state.messages == 1
+                with pytest.raises(JetStreamError, match="maximum number of streams"):
+                    await jetstream.create_stream(StreamConfig(name="T", subjects=["t"]))
+                (first, *_) = [event for event in broker.journal.events if event["kind"] == "streams_unserved"]
+                assert (first["account"], first["streams"]) == ("A/B", 1)
+
+    asyncio.run(main())
 
 
 def test_folders_of_nobody_and_accounts_without_streams_are_not_named(tmp_path: Path) -> None:

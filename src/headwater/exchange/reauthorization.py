@@ -15,14 +15,15 @@ Rule = tuple[UserOptions, Permissions | None]  # a user without its permissions,
 
 def accounts_can_change(before: BrokerOptions, after: BrokerOptions) -> bool:
     """Whether a running broker can change to these accounts. Accounts can be added, but not removed, because of their
-    streams and clients; what an account may store is fixed.
+    streams and clients. What an account may store is fixed where its streams are spread over workers.
     """
     old, new = ({one.name: one for one in options.accounts} for options in (before, after))
     if before.operator != after.operator:
         return False
     if before.authorization.callout is None and after.authorization.callout is not None:
         return False  # the id of a broker in callout requests is a key that is generated at the start
-    return all(name in new and new[name].jetstream == one.jetstream for name, one in old.items())
+    fixed = before.is_spread
+    return all(name in new and not (fixed and new[name].jetstream != one.jetstream) for name, one in old.items())
 
 
 class Reauthorization:

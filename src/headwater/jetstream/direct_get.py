@@ -24,7 +24,7 @@ from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing import looking
-from headwater.jetstream_timing.slow_askers import give_way
+from headwater.jetstream_timing.slow_readers import give_way
 from headwater.model.subject import is_literal
 from headwater.model.timestamps import parse_time
 from headwater.streams.log import StoredRecord

@@ -32,7 +32,7 @@ from headwater.jetstream_documents.pull_requests import (
 )
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.priority import PriorityGroups, with_pin
-from headwater.jetstream_timing.slow_askers import LINK_RETRY, high_water
+from headwater.jetstream_timing.slow_readers import LINK_RETRY, high_water
 from headwater.streams.log import StoredRecord
 
 

@@ -30,7 +30,7 @@ from headwater.jetstream.delivering import (
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import PUSH_BASED, flow_control_request, idle_heartbeat
 from headwater.jetstream_state.consumer import Consumer
-from headwater.jetstream_timing.slow_askers import LINK_RETRY, high_water
+from headwater.jetstream_timing.slow_readers import LINK_RETRY, high_water
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 

@@ -69,7 +69,7 @@ from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
-from headwater.jetstream_timing.slow_askers import SlowAskers
+from headwater.jetstream_timing.slow_readers import SlowReaders
 from headwater.model.header_block import lookup
 from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import File, Files
@@ -131,7 +131,6 @@ class JetStream:
         self.requests = 0
         self.refusals = 0
         self._router = router
-        self._flusher = router.flusher
         self._answers = DirectAnswer(router)
         # One thread for everything except writing messages, so that changes to a document happen in the order of the
         # requests: a consumer that is saved and then deleted stays deleted.
@@ -151,8 +150,7 @@ class JetStream:
             others,
         )
         self.registry = StreamRegistry(settings, router, self._clerk, consumers)
-        self._room: RoomWatch | None = None
-        self._clock_watch: ClockWatch | None = None
+        self._watches: tuple[RoomWatch, ClockWatch] | None = None  # of the disk and of the clock, while it runs
         self._subscriptions: list[Subscription] = []
         streams = StreamApi(self.registry, server_name, self.stats_of_api)
         self._server_name = server_name
@@ -160,10 +158,9 @@ class JetStream:
         backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._requester)
         self._routes = routes(streams, ConsumerApi(self.registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
-        self._slow = SlowAskers(router, self.take, _is_get, self._spawn)
+        self._slow = SlowReaders(router, self.take, _is_get, self._spawn)
         self._serving: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gets: set[asyncio.Task[None]] = set()  # those that take longer
 
     # ── life ──
 
@@ -183,8 +180,7 @@ class JetStream:
 
     def _begin(self) -> None:
         settings = self.registry.settings
-        self._room = RoomWatch(settings.directory)
-        self._clock_watch = ClockWatch(settings.clock_ns, self._on_clock_step)
+        self._watches = RoomWatch(settings.directory), ClockWatch(settings.clock_ns, self._on_clock_step)
         self._listen(settings.others is None)
         for stream in self.streams.values():
             stream.copying.follow(stream.config)
@@ -205,17 +201,12 @@ class JetStream:
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
-        if self._clock_watch is not None:
-            self._clock_watch.stop()
-        if self._room is not None:
-            self._room.stop()
+        for watch in self._watches or ():
+            watch.stop()
         if self.caps is not None:
             self.caps.stop()
         self._calls.clear()
-        self._slow.stop()
-        for get in self._gets:
-            get.cancel()  # it may wait for a client that reads slowly
-        for task in [self._serving, *self._tasks]:
+        for task in [*self._slow.stop(), self._serving, *self._tasks]:
             if task is not None:
                 await asyncio.wait([task])
         await self.registry.stop()
@@ -273,7 +264,7 @@ class JetStream:
     @property
     def room(self) -> Room | None:
         """The space on the disk that holds the streams; None when that is unknown."""
-        return self._room.room if self._room is not None else None
+        return self._watches[0].room if self._watches is not None else None
 
     @property
     def load(self) -> tuple[int, int]:
@@ -322,7 +313,9 @@ class JetStream:
             serve = self._on_next if subject.startswith(NEXT_PREFIX) else self._on_range
             serve(subject, reply, payload)
             return
-        if (self._flusher.congested or self._slow.waiting) and self._slow.holds(subject, reply, header_block, payload):
+        if (self._router.flusher.congested or self._slow.waiting) and self._slow.holds(
+            subject, reply, header_block, payload
+        ):
             return
         if subject.startswith(DIRECT_PREFIX):
             if payload or not self._answers.send_last(self.streams, subject, reply):
@@ -383,8 +376,7 @@ class JetStream:
             return
         task = DirectGet(stream, self._router, self._answers).answer(reply, key, payload)
         if task is not None:
-            self._gets.add(task)
-            task.add_done_callback(self._gets.discard)
+            self._slow.follow(task)
 
     def _on_range(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         stream = self.streams.get(subject[len(RANGE_PREFIX) :].decode("utf-8", "replace"))
@@ -458,7 +450,7 @@ class JetStream:
         while self._calls and self._serving is None:
             call = self._calls.popleft()
             self._router.publisher = call.publisher
-            held = self._flusher.congested and self._slow.holds(
+            held = self._router.flusher.congested and self._slow.holds(
                 call.subject, call.reply, call.header_block, call.payload
             )
             self._router.publisher = None
@@ -474,7 +466,7 @@ class JetStream:
         if call.reply:
             self._router.publish(call.reply, b"", self._identity(call, answer), body)
             if len(body) > LARGE_ANSWER:
-                self._flusher.flush()
+                self._router.flusher.flush()
         settings = self.registry.settings
         advisories = Advisories(self._router, settings.clock_ns, settings.domain)
         if advisories.is_wanted("API") and (answer.error is not UNSET or call.route.kind not in _UNAUDITED):
@@ -558,7 +550,7 @@ def routes(streams: StreamApi, consumers: ConsumerApi, backups: BackupApi) -> Ro
 
 
 def _is_get(subject: bytes) -> bool:
-    """Whether a request only reads one stream's messages: it has no use when nobody gets the answer."""
+    """Whether a request only reads messages of a stream: it has no use when its client has left."""
     return subject.startswith((DIRECT_PREFIX, MESSAGE_PREFIX))
 
 

@@ -390,6 +390,8 @@ class Broker:
             served = self.stream_services.add(account, accounts, self.system_account)
             if not served and self.cluster is not None:
                 self.stream_services.pass_on_domain([account])
+        for account in accounts if self.options.operator is None else ():
+            self.stream_services.limits_changed(account, accounts, self.system_account)
 
     def _describe(self, account: Account, sessions: Sessions) -> None:
         """Set the data about this server that an account passes on."""

@@ -53,7 +53,8 @@ class StreamServices:
         self._late: LateStreams | None = None
         self._journal = journal
         self._refusing: list[NotEnabled] = []
-        self._starting: set[asyncio.Task[None]] = set()
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._ending: dict[str, asyncio.Task[None]] = {}  # by the account that may have no streams any more
 
     async def start_all(self, accounts: Accounts, system_account: str) -> None:
         """Recover the streams of every account. Raises EnvironmentProblem when the store cannot be used."""
@@ -102,7 +103,7 @@ class StreamServices:
 
     def cancel_starts(self) -> None:
         """Start nothing further."""
-        for task in [*self._starting]:
+        for task in [*self._starting.values()]:
             task.cancel()
 
     async def stop(self) -> None:
@@ -110,6 +111,8 @@ class StreamServices:
         if self._late is not None:
             self._late.stop()
             self._late = None
+        if self._ending:
+            await asyncio.wait(self._ending.values())
         await asyncio.gather(*(service.stop() for service in self._services.values()))
         self._services.clear()
         for refusing in self._refusing:
@@ -139,18 +142,17 @@ class StreamServices:
         return True
 
     def limits_changed(self, account: Account, accounts: Accounts, system_account: str) -> None:
-        """The account's JWT was changed: its limits, or whether it may have streams."""
-        if not self.options.jetstream or not self.has_streams(account, accounts):
+        """The account's options or JWT may have changed: its limits, or whether it may have streams."""
+        if not self.options.jetstream:
+            return
+        if not self.has_streams(account, accounts):
+            if account.options is not None:
+                self._end(account)
             return
         service = self.services.get(account.name)
-        refusing = [one for one in self._refusing if one.router is account.router]
         if service is not None and account.options is not None and account.options.jetstream is not None:
-            from headwater.jetstream_room.account_limits import storage_limits
-
-            service.limits = storage_limits(account.options.jetstream)
-        elif refusing:  # it was just allowed to store
-            self._refusing.remove(refusing[0])
-            refusing[0].stop()
+            service.limits = self._limits(account)
+        elif service is None and account.name not in self._starting:  # it was just allowed to store
             self._start_later(account, accounts[system_account])
 
     def pass_on_domain(self, accounts: Iterable[Account]) -> None:
@@ -208,6 +210,8 @@ class StreamServices:
         return service
 
     async def _start(self, account: Account, system_account: Account) -> None:
+        if (ending := self._ending.get(account.name)) is not None:
+            await asyncio.wait([ending])
         shares = self.shares
         share = shares.share(account, self._limits(account)) if shares is not None else None
         service = self._make(account, system_account, share)
@@ -261,6 +265,9 @@ class StreamServices:
             self.note_finding(account.name, finding)
         service.report_to(partial(self.note_finding, account.name), partial(self._note_refused_write, account.name))
         self._services[account.name] = service
+        for refusing in [one for one in self._refusing if one.router is account.router]:
+            self._refusing.remove(refusing)
+            refusing.stop()
 
     def _report_unserved(self, served: Container[str]) -> None:
         store = self.options.streams_dir
@@ -271,13 +278,39 @@ class StreamServices:
         for account, streams, folder in unserved_streams(store, served):
             self._journal.note("streams_unserved", account=account, streams=streams, folder=folder)
 
+    def _end(self, account: Account) -> None:
+        """The account may have no streams any more: they stay on disk, and its clients are refused."""
+        starting = self._starting.get(account.name)
+        if starting is not None:
+            starting.cancel()
+            self._ending[account.name] = starting
+        if not self.serves(account.name):
+            return
+        service = self.services.pop(account.name)
+        ending = self._ending[account.name] = asyncio.get_running_loop().create_task(service.stop())
+        ending.add_done_callback(partial(self._ended, account.name))
+        self._journal.note(
+            "streams_unserved", account=account.name, streams=len(service.streams), folder=self._directory(account)
+        )
+        self._refuse(account)
+
+    def _ended(self, name: str, ending: "asyncio.Task[None]") -> None:
+        if self._ending.get(name) is ending:
+            del self._ending[name]
+        if not ending.cancelled() and ending.exception() is not None:
+            logger.error("the streams of an account were not ended: %s", ending.exception())
+        caps = next((each.caps for each in self._services.values()), None)
+        if caps is not None:
+            caps.start()  # all services have the same, and one that stops stops it
+
     def _start_later(self, account: Account, system_account: Account) -> None:
         starting = asyncio.get_running_loop().create_task(self._start(account, system_account))
-        self._starting.add(starting)
-        starting.add_done_callback(self._started)
+        self._starting[account.name] = starting
+        starting.add_done_callback(partial(self._started, account.name))
 
-    def _started(self, task: "asyncio.Task[None]") -> None:
-        self._starting.discard(task)
+    def _started(self, name: str, task: "asyncio.Task[None]") -> None:
+        if self._starting.get(name) is task:
+            del self._starting[name]
         if not task.cancelled() and task.exception() is not None:
             logger.error("the streams of a new account cannot be used: %s", task.exception())
 

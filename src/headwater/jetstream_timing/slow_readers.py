@@ -1,4 +1,4 @@
-"""Requests of clients that have not read their earlier answers: these wait, and nobody else does.
+"""Requests of clients that have not read their earlier answers: these wait, and no other requests do.
 
     request ─▶ is its client far behind? ─┬─ no ──▶ served at once
                                           └─ yes ─▶ waits, and the client's later requests behind it ─▶ served as it reads
@@ -39,7 +39,7 @@ async def give_way(router: Router, reply: bytes) -> None:
         await asyncio.sleep(LINK_RETRY)
 
 
-class SlowAskers:
+class SlowReaders:
     """`serve(subject, reply, header_block, payload)` serves a request, which `holds` lets pass. `is_get(subject)`: whether
     it only reads."""
 
@@ -57,60 +57,69 @@ class SlowAskers:
         self._spawn = spawn
         self._high_water = high_water(router)
         self._running = self._serving = False
+        self._gets: set[asyncio.Task[None]] = set()
 
     def holds(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         """Whether the request of the router's current publisher waits, and is served later."""
         if self._serving:
             return False
-        asker = self._router.publisher
-        waiting = self.waiting.get(asker)
+        client = self._router.publisher
+        waiting = self.waiting.get(client)
         if waiting is None:
-            if not self._is_behind(asker, reply):
+            if not self._is_behind(client, reply):
                 return False
-            waiting = self.waiting[asker] = deque()
+            waiting = self.waiting[client] = deque()
             if not self._running:
                 self._running = True
                 self._spawn(self._serve_all())
         waiting.append((subject, reply, header_block, payload))
-        if asker is not None and len(waiting) > MOST_WAITING:
-            cast(Link, asker.link).pause_reading()
+        if client is not None and len(waiting) > MOST_WAITING:
+            cast(Link, client.link).pause_reading()
         return True
 
-    def stop(self) -> None:
-        """Drop what waits: the service stops."""
-        self.waiting.clear()
+    def follow(self, get: asyncio.Task[None]) -> None:
+        """Remember a get that gives way, to end it at the stop."""
+        self._gets.add(get)
+        get.add_done_callback(self._gets.discard)
 
-    def _is_behind(self, asker: Outlet | None, reply: bytes) -> bool:
-        if asker is None:
+    def stop(self) -> list[asyncio.Task[None]]:
+        """Drop what waits for clients, because the service stops; returns tasks that are about to end."""
+        self.waiting.clear()
+        for get in self._gets:
+            get.cancel()
+        return [*self._gets]
+
+    def _is_behind(self, client: Outlet | None, reply: bytes) -> bool:
+        if client is None:
             return self._router.pending(reply) > self._high_water
-        return not asker.closed and bool(asker.link.pending > self._high_water)
+        return not client.closed and bool(client.link.pending > self._high_water)
 
     async def _serve_all(self) -> None:
         try:
             while self.waiting:
-                served = sum([self._serve_some(asker) for asker in list(self.waiting)])
+                served = sum([self._serve_some(client) for client in list(self.waiting)])
                 await asyncio.sleep(0 if served else LINK_RETRY)
         finally:
             self._running = False
 
-    def _serve_some(self, asker: Outlet | None) -> int:
+    def _serve_some(self, client: Outlet | None) -> int:
         """Serve a client's next requests as far as it reads; returns their number."""
-        waiting, router = self.waiting[asker], self._router
-        before, served = asker.out_bytes if asker is not None else 0, 0
-        while waiting and served < TURN_REQUESTS and not self._is_behind(asker, waiting[0][1]):
+        waiting, router = self.waiting[client], self._router
+        before, served = client.out_bytes if client is not None else 0, 0
+        while waiting and served < TURN_REQUESTS and not self._is_behind(client, waiting[0][1]):
             request = waiting.popleft()
             served += 1
-            if asker is not None and asker.closed and self._is_get(request[0]):
+            if client is not None and client.closed and self._is_get(request[0]):
                 continue
-            router.publisher, self._serving = asker, True  # the service asks who it is
+            router.publisher, self._serving = client, True  # the service asks who it is
             try:
                 self._serve(*request)
             finally:
                 router.publisher, self._serving = None, False
-            if asker is not None and asker.out_bytes - before > TURN_BYTES:
+            if client is not None and client.out_bytes - before > TURN_BYTES:
                 break
         if not waiting:
-            self.waiting.pop(asker, None)
-        if asker is not None and served and len(waiting) <= MOST_WAITING:
-            cast(Link, asker.link).resume_reading()
+            self.waiting.pop(client, None)
+        if client is not None and served and len(waiting) <= MOST_WAITING:
+            cast(Link, client.link).resume_reading()
         return served
