@@ -11,7 +11,14 @@ from support.recording_files import RecordingFiles
 
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
-from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, KEPT, WRITTEN_TOGETHER, DirectAnswer, DirectStream
+from headwater.jetstream_ranges.direct_answer import (
+    DIRECT_PREFIX,
+    KEPT,
+    WRITTEN_TOGETHER,
+    DirectAnswer,
+    DirectRequests,
+    DirectStream,
+)
 from headwater.jetstream_state.subject_table import SubjectTable
 from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, format_time
@@ -90,9 +97,9 @@ def test_answers_are_right_behind_one_that_was_too_large_to_keep_its_buffer() ->
     assert received == [(b"inbox.a", b"", expected(record, b""), record.payload) for record in both]
 
 
-def stream(reader: object, subjects: SubjectTable, *, allow_direct: bool = True) -> SimpleNamespace:
+def stream(log: object, subjects: SubjectTable, *, allow_direct: bool = True) -> SimpleNamespace:
     """What a get needs of a stream."""
-    contents = SimpleNamespace(log=SimpleNamespace(reader=reader), subjects=subjects)
+    contents = SimpleNamespace(log=log, subjects=subjects)
     return SimpleNamespace(config=SimpleNamespace(allow_direct=allow_direct), contents=contents)
 
 
@@ -123,15 +130,26 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
     assert batch is not None
     log.write(batch)
     log.publish(batch)
-    there = stream(log.reader, subjects)
+    there = stream(log, subjects)
     shown = stream(object(), subjects)
-    refusing = stream(log.reader, subjects, allow_direct=False)
+    refusing = stream(log, subjects, allow_direct=False)
     streams = cast(Mapping[str, DirectStream], {"ORDERS": there, "VIEW": shown, "OTHER": refusing})
     assert answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
     assert answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.*", b"inbox.a")
     for request in (b"ORDERS.key.9", b"ORDERS", b"ORDERS.", b"VIEW.key.3", b"OTHER.key.3", b"NO.key.3", b"\xff.key.3"):
         assert not answers.send_last(streams, DIRECT_PREFIX + request, b"inbox.a")
     assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b""), "nobody to answer"
+    passed_on: list[Call] = []
+    requests = DirectRequests(answers, streams, lambda *call: passed_on.append(call))
+    for call in (
+        (DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"{}"),
+        (DIRECT_PREFIX + b"ORDERS.key.9", b"inbox.a", b"", b""),
+        (b"$JS.API.INFO", b"inbox.a", b"A: 1", b""),
+    ):
+        requests.take(*call)
+        assert passed_on.pop() == call
+    requests.take(DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"")
+    assert not passed_on
     log.discard(59)
     assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
-    assert [payload for _, _, _, payload in received] == [b"59", b"59"]
+    assert [payload for _, _, _, payload in received] == [b"59", b"59", b"59"]

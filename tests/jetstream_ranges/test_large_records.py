@@ -1,11 +1,13 @@
 """Large records read one by one: always a beginning of what a walk over batches finds, and never one that is damaged."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError
 from headwater.jetstream_ranges.large_records import AT_ONCE, LEAST, LargeRecords
@@ -111,17 +113,14 @@ def test_a_damaged_head_hides_no_record(tmp_path: Path, byte: int) -> None:
     log.close()
 
 
-def test_a_file_that_cannot_be_read_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = file_log(tmp_path)
+def test_a_file_that_cannot_be_read_is_a_storage_error() -> None:
+    files = RecordingFiles()
+    log = Log.open(files, "log", LogOptions(cache_bytes=0, preallocate_bytes=0), 1)
     fill(log, [LARGE])
-
-    def broken(file: int, size: int, position: int) -> bytes:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "pread", broken)
+    files.read_error = errno.EIO
     with pytest.raises(StorageError):
         LargeRecords(log).read(0, None)
-    monkeypatch.undo()
+    files.read_error = 0
     log.close()
 
 

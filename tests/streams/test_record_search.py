@@ -29,10 +29,12 @@ class Reads:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.sizes: list[int] = []
+        self.wished: list[int] = []
 
     def pread(self, size: int, position: int) -> bytes:
         found = self.data[position : position + size]
         self.sizes.append(len(found))
+        self.wished.append(size)
         return found
 
 
@@ -49,7 +51,7 @@ def test_what_is_found_is_what_a_walk_finds(sizes: list[int], data: st.DataObjec
     header, file = batch_of([bytes(size) for size in sizes])
     records = walked(header, file)
     offset = data.draw(st.sampled_from(sorted(records)))
-    found = find_record(Reads(file).pread, AT, header, IDENTITY, offset)
+    found = find_record(Reads(file), AT, header, IDENTITY, offset)
     assert found is None or found == records[offset]
 
 
@@ -58,7 +60,7 @@ def test_records_of_one_size_are_each_found_with_one_read(payload: int) -> None:
     header, file = batch_of([bytes(payload)] * 300, base=7)
     for offset, record in walked(header, file).items():
         reads = Reads(file)
-        assert find_record(reads.pread, AT, header, IDENTITY, offset) == record
+        assert find_record(reads, AT, header, IDENTITY, offset) == record
         assert len(reads.sizes) == 1 and reads.sizes[0] <= max(READ, 4 * (payload + 50))
 
 
@@ -67,7 +69,7 @@ def test_records_of_very_different_sizes_are_found_with_few_reads() -> None:
     reads = 0
     for offset, record in walked(header, file).items():
         counted = Reads(file)
-        assert find_record(counted.pread, AT, header, IDENTITY, offset) == record
+        assert find_record(counted, AT, header, IDENTITY, offset) == record
         reads += len(counted.sizes)
     assert reads < 3 * 1000
 
@@ -79,7 +81,7 @@ def test_a_damaged_record_is_not_found_and_the_others_are_as_they_were(wanted: i
     place = AT + BATCH_HEADER_SIZE + byte % (len(file) - AT - BATCH_HEADER_SIZE)
     spoiled = bytearray(file)
     spoiled[place] ^= 1 << bit
-    found = find_record(Reads(bytes(spoiled)).pread, AT, header, IDENTITY, BASE + wanted)
+    found = find_record(Reads(bytes(spoiled)), AT, header, IDENTITY, BASE + wanted)
     assert found is None or found == records[BASE + wanted]
 
 
@@ -91,14 +93,9 @@ def test_a_damaged_size_has_nothing_read_beyond_the_batch(wanted: int) -> None:
         pass
     spoiled = bytearray(file)
     spoiled[cursor.subject_at - 1] ^= 0x80  # the highest byte of the payload's size
-    wished: list[int] = []
-
-    def fetch(size: int, position: int) -> bytes:
-        wished.append(size)
-        return bytes(spoiled[position : position + size])
-
-    assert find_record(fetch, AT, header, IDENTITY, BASE + wanted) is None
-    assert max(wished) <= header.body_size
+    reads = Reads(bytes(spoiled))
+    assert find_record(reads, AT, header, IDENTITY, BASE + wanted) is None
+    assert max(reads.wished) <= header.body_size
 
 
 def test_a_copy_of_a_record_in_a_payload_is_not_taken_for_the_record() -> None:
@@ -107,16 +104,16 @@ def test_a_copy_of_a_record_in_a_payload_is_not_taken_for_the_record() -> None:
     header, file = batch_of([copy] * 20, base=120)
     records = walked(header, file)
     for offset in range(100, 140):
-        found = find_record(Reads(file).pread, AT, header, IDENTITY, offset)
+        found = find_record(Reads(file), AT, header, IDENTITY, offset)
         assert found is None or found == records.get(offset)
-    assert find_record(Reads(file).pread, AT, header, IDENTITY, 105) is None
+    assert find_record(Reads(file), AT, header, IDENTITY, 105) is None
 
 
 def test_a_file_that_is_shorter_than_its_batch_has_no_record() -> None:
     header, file = batch_of([b"p" * 100] * 100)
-    assert find_record(Reads(file[: AT + 500]).pread, AT, header, IDENTITY, BASE + 90) is None
+    assert find_record(Reads(file[: AT + 500]), AT, header, IDENTITY, BASE + 90) is None
 
 
 def test_another_log_has_no_such_record() -> None:
     header, file = batch_of([b"p" * 100] * 100)
-    assert find_record(Reads(file).pread, AT, header, b"stranger", BASE + 50) is None
+    assert find_record(Reads(file), AT, header, b"stranger", BASE + 50) is None

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError
 from headwater.jetstream_state.memory_files import MemoryFiles
-from headwater.streams.files import OsFiles
+from headwater.streams.files import File, OsFiles
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import BatchBuilder, BatchHeader
@@ -64,9 +65,32 @@ def test_only_published_batches_are_read_and_the_handle_is_given_back() -> None:
     assert len(list(segment.batches(5, 1))) == 3
 
 
-def large_log(folder: Path, **options: int) -> Log:
-    log = Log.open(OsFiles(), str(folder), LogOptions(cache_bytes=0, preallocate_bytes=0, **options), 1)  # type: ignore[arg-type]
-    return log
+class CountedFile:
+    """Adds the size of each read to `sizes`."""
+
+    def __init__(self, file: File, sizes: list[int]) -> None:
+        self._file = file
+        self._sizes = sizes
+
+    def pread(self, size: int, position: int) -> bytes:
+        self._sizes.append(size)
+        return self._file.pread(size, position)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+
+class CountedFiles(OsFiles):
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def open(self, path: str) -> File:
+        return cast(File, CountedFile(super().open(path), self.sizes))
+
+
+def large_log(folder: Path, files: OsFiles | None = None, **options: int) -> Log:
+    settings = LogOptions(cache_bytes=0, preallocate_bytes=0, **options)  # type: ignore[arg-type]
+    return Log.open(files or OsFiles(), str(folder), settings, 1)
 
 
 def write_staged(log: Log) -> None:
@@ -165,21 +189,15 @@ def test_ranges_of_a_segment_that_is_compacted_stay_and_new_ones_are_of_the_new_
     assert before.body.read() == body, "removed, and still open"
 
 
-def test_one_record_is_read_without_the_rest_of_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = large_log(tmp_path)
+def test_one_record_is_read_without_the_rest_of_its_batch(tmp_path: Path) -> None:
+    files = CountedFiles()
+    log = large_log(tmp_path, files)
     store(log, *[10] * 20)
     for number in range(2000):
         log.stage(b"s", b"", b"%08d" % number * 20, 1)
     write_staged(log)
     store(log, 10)
-    sizes: list[int] = []
-    pread = os.pread
-
-    def counted(file: int, size: int, position: int) -> bytes:
-        sizes.append(size)
-        return pread(file, size, position)
-
-    monkeypatch.setattr(os, "pread", counted)
+    sizes = files.sizes
     for offset in (0, 19, 20, 1000, 2019, 2020):
         sizes.clear()
         found = log.reader.record(offset)

@@ -63,7 +63,7 @@ from headwater.jetstream_documents.answers import (
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
-from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer
+from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer, DirectRequests
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
@@ -189,7 +189,8 @@ class JetStream:
         """Take requests. `announce`: those of the clients of peers too; a worker passes those of its own clients on."""
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
-            listener = router.subscribe_internal(everything, self.on_api, traced=self.on_traced_api)
+            requests = DirectRequests(self._answers, self.streams, self.on_api)
+            listener = router.subscribe_internal(everything, requests.take, traced=self.on_traced_api)
         else:
             listener = router.subscribe_between(everything, self.on_api, announce=False, traced=self.on_traced_api)
         self._subscriptions.append(listener)

@@ -24,5 +24,11 @@ cdef class DirectAnswer:
     cdef int _compose_lines(self, bytes stream, StoredRecord record, bytes more) except? -1
     cdef int _append_time(self, long long ns) except? -1
 
+@cython.final
+cdef class DirectRequests:
+    cdef DirectAnswer _answers
+    cdef object _streams
+    cdef object _others
+
 
 cdef int _append_digits(OutputBuffer output, long long number, Py_ssize_t digits) except? -1

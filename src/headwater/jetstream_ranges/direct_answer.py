@@ -3,8 +3,8 @@
 
     Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp behind the message's own headers; the form is nats-server's
 
-Hot and compiled: a key-value get is one call of `send_last`. An answer is encoded once, into a buffer that the next one uses
-again, and handed to the router as a `MessageView`.
+Hot and compiled: a key-value get is one call of `DirectRequests.take`. An answer is encoded once, into a buffer that the
+next one uses again, and handed to the router as a `MessageView`.
 
 Decided elsewhere: which message is wanted, and what is answered when there is none (jetstream/direct_get.py).
 """
@@ -15,6 +15,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Match
     from cython.cimports.headwater.jetstream_state.subject_table import SubjectTable
+    from cython.cimports.headwater.streams.log import Log
     from cython.cimports.headwater.streams.log_format import StoredRecord
     from cython.cimports.headwater.streams.log_reader import LogReader
     from cython.cimports.headwater.wire.memory import OutputBuffer
@@ -24,6 +25,7 @@ else:
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Match
     from headwater.jetstream_state.subject_table import SubjectTable
+    from headwater.streams.log import Log
     from headwater.streams.log_format import StoredRecord
     from headwater.streams.log_reader import LogReader
     from headwater.wire.memory import OutputBuffer
@@ -34,6 +36,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from headwater.errors import StorageError
+from headwater.exchange.sublist import Callback
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.model.timestamps import format_time
@@ -81,16 +84,17 @@ class DirectAnswer:
         if stream is None or not stream.config.allow_direct:
             return False
         contents = stream.contents
-        reader = contents.log.reader
-        if not isinstance(reader, LogReader):
+        stored = contents.log
+        if not isinstance(stored, Log):
             return False  # a view, whose records are answered under another subject
-        log: LogReader = reader
+        log: Log = stored
+        reader: LogReader = log.reader
         subjects: SubjectTable = contents.subjects
         sequence: cython.longlong = subjects.last(request[dot + 1 :])
         if sequence <= 0:
             return False
         try:
-            record: StoredRecord | None = log.record(sequence - 1)  # offset_of, without the call
+            record: StoredRecord | None = reader.record(sequence - 1)  # offset_of, without the call
         except StorageError:
             return False  # the caller meets it again, and reports it
         if record is None:
@@ -187,6 +191,23 @@ class DirectAnswer:
             lines.append(b".")
             _append_digits(lines, fraction, digits)
         return lines.append(b"Z")
+
+
+class DirectRequests:
+    """What is subscribed to JetStream's requests: answers those for the last message of a subject, and hands all others, and
+    those that take more than a look, to `others`."""
+
+    def __init__(self, answers: DirectAnswer, streams: Mapping[str, DirectStream], others: Callback) -> None:
+        self._answers = answers
+        self._streams = streams
+        self._others = others
+
+    def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
+        """A request."""
+        answers: DirectAnswer = self._answers
+        if not payload and subject.startswith(DIRECT_PREFIX) and answers.send_last(self._streams, subject, reply):
+            return None
+        return self._others(subject, reply, header_block, payload)
 
 
 def _append_digits(output: OutputBuffer, number: cython.longlong, digits: cython.Py_ssize_t) -> cython.int:

@@ -26,6 +26,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.posix.unistd import pread
+
 from headwater.errors import DiskFull, StorageError
 from headwater.streams.sync_threads import SyncThreads
 
@@ -210,7 +216,16 @@ class OsFile:
         self._descriptor = descriptor
         self._shared: _SharedDescriptor | None = None  # set once a range was made; it closes the descriptor
 
-    def pread(self, size: int, position: int) -> bytes:
+    def pread(self, size: cython.Py_ssize_t, position: cython.longlong) -> bytes:
+        if cython.compiled:
+            whole: bytes = PyBytes_FromStringAndSize(cython.NULL, size)
+            into: cython.p_char = PyBytes_AS_STRING(whole)
+            descriptor: cython.int = self._descriptor
+            count: cython.Py_ssize_t
+            with cython.nogil:
+                count = pread(descriptor, into, size, position)
+            if count == size:
+                return whole
         data = os.pread(self._descriptor, size, position)
         if len(data) == size or not data:
             return data

@@ -8,3 +8,4 @@ cdef class SparseIndex:
     cdef public long long latest
     cdef long long _start
     cdef long long _next
+    cpdef Py_ssize_t entry(self, long long offset) except? -2

@@ -13,6 +13,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython import array as carray
+
 if TYPE_CHECKING:
     Numbers = array[int]
 else:
@@ -54,10 +59,25 @@ class SparseIndex:
 
     def locate(self, offset: int) -> tuple[int, int]:
         """(position, base offset) of a batch at or before the one that holds `offset`."""
-        entry = bisect_right(self.offsets, offset) - 1
+        entry = self.entry(offset)
         if entry < 0:
             return self._start, 0
         return self.positions[entry], self.offsets[entry]
+
+    def entry(self, offset: cython.longlong) -> cython.Py_ssize_t:
+        """The number of the entry of which `locate` tells; -1 where the segment begins."""
+        if cython.compiled:  # the other way compares ten objects in a segment of 1,000 entries: 0.3 us
+            low: cython.Py_ssize_t = 0
+            high: cython.Py_ssize_t = len(self.offsets)
+            offsets: cython.p_ulonglong = cython.cast(carray.array, self.offsets).data.as_ulonglongs
+            while low < high:
+                middle: cython.Py_ssize_t = (low + high) // 2
+                if offset < cython.cast(cython.longlong, offsets[middle]):
+                    high = middle
+                else:
+                    low = middle + 1
+            return low - 1
+        return bisect_right(self.offsets, offset) - 1
 
     def offset_before(self, time_ns: int) -> int:
         """An offset below which every record is older than `time_ns`."""

@@ -7,3 +7,4 @@ cdef class LiveOffsets:
     cdef public long long end
     cdef public long long count
     cdef readonly OffsetSet absent
+    cpdef bint has(self, long long offset) except -1

@@ -24,9 +24,9 @@ class LiveOffsets:
         self.count = count
         self.start = min(absent.next_outside(start), end)
 
-    def has(self, offset: cython.longlong) -> bool:
+    def has(self, offset: cython.longlong) -> cython.bint:
         """Whether a readable record has this offset."""
-        return self.start <= offset < self.end and offset not in self.absent
+        return self.start <= offset < self.end and not self.absent.has(offset)
 
     def count_in(self, start: cython.longlong, end: cython.longlong) -> int:
         """Readable records in `[start, end)`."""

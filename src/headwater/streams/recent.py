@@ -71,9 +71,9 @@ class RecentBatches:
 
     def record(self, offset: cython.longlong) -> StoredRecord | None:
         """The record with this offset; None where it is not in memory, or in a batch of the other dialect."""
-        place: cython.Py_ssize_t = bisect_right(self._bases, offset) - 1
-        if place < 0:
+        if not self._bases or offset < self._bases[0]:
             return None
+        place: cython.Py_ssize_t = bisect_right(self._bases, offset) - 1
         header: BatchHeader = self._batches[place][0]
         body: bytes = self._body(place)
         if header.dialect == DIALECT_IGGY:

@@ -3,7 +3,7 @@ from headwater.streams.log_format cimport BatchHeader, StoredRecord
 cdef long long _LOW_HALF
 cdef long long _READ
 cdef double _RECORDS
-cdef double _BYTES_BEFORE
+cdef long long _BYTES_BEFORE
 cdef double _RECORDS_BEFORE
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _CRC_SIZE
@@ -12,11 +12,16 @@ cdef Py_ssize_t _OFFSET_AT
 cdef Py_ssize_t _SUBJECT_SIZE_AT
 cdef Py_ssize_t _BLOCK_SIZE_AT
 
-cpdef StoredRecord find_record(
-    object fetch, long long position, BatchHeader header, bytes identity, long long offset
-)
-cdef Py_ssize_t _first_intact(bytes data, bytes identity, BatchHeader header) except? -2
+cpdef bint can_search(BatchHeader header) except -1
+cpdef StoredRecord find_record(object file, long long position, BatchHeader header, bytes identity, long long offset)
+cdef bytes _fetch(object file, long long size, long long position)
+cdef Py_ssize_t _first_between(
+    bytes data, bytes identity, long long base_offset, long long low_offset, long long high_offset
+) except? -2
 cdef long long _offset(bytes data, Py_ssize_t at, long long base_offset) noexcept
 cdef Py_ssize_t _end(bytes data, Py_ssize_t at) noexcept
+cdef StoredRecord _record(
+    object file, bytes data, Py_ssize_t at, long long start, long long limit, bytes identity, long long offset
+)
 cdef bint _is_intact(bytes data, Py_ssize_t at, Py_ssize_t end, bytes identity, long long offset) except -1
-cdef StoredRecord _record(bytes data, Py_ssize_t at, long long base_offset, bytes identity, long long offset)
+cdef StoredRecord _decoded(bytes data, Py_ssize_t at, long long offset)

@@ -1,13 +1,16 @@
 cimport cython
+from headwater.streams.index cimport SparseIndex
 from headwater.streams.log_format cimport StoredRecord
 
 @cython.final
 cdef class Segment:
     cdef readonly str path
     cdef readonly bytes identity
+    cdef readonly long long base_offset
     cdef public bint keeps_evidence
     cdef object _files
     cdef object _facts
+    cdef SparseIndex _index
     cdef object _file
     cdef object _checked_from
     cdef set _intact

@@ -14,8 +14,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
+    from cython.cimports.headwater.streams.record_search import can_search, find_record
 else:
     from headwater.streams.log_format import BatchHeader, StoredRecord
+    from headwater.streams.record_search import can_search, find_record
 
 from headwater.streams.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
@@ -26,7 +28,6 @@ from headwater.streams.log_format import (
     decode_batch_header,
     read_records,
 )
-from headwater.streams.record_search import can_search, find_record
 from headwater.streams.recovery import SegmentFacts
 from headwater.streams.walking import walk
 from headwater.streams.window import FoundBatch, SpoiledBytes, Window
@@ -69,10 +70,12 @@ class Segment:
         self._files = files
         self.identity = identity
         self._facts = facts
+        self._index = facts.index
+        self.base_offset = facts.base_offset
         self._file: File | None = None
         self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
         self._intact: set[int] = set()  # positions of large batches below `_checked_from` that readers found intact
-        self._known: dict[int, tuple[int, BatchHeader]] = {}  # by indexed position: the large batch behind it
+        self._known: dict[int, tuple[int, BatchHeader]] = {}  # by entry of the index: the large batch behind it
         self._met: list[SpoiledBytes] = []  # damage that readers found
         self.keeps_evidence = False  # it holds damaged bytes: never compacted
 
@@ -86,10 +89,6 @@ class Segment:
     @property
     def name(self) -> str:
         return self._facts.name
-
-    @property
-    def base_offset(self) -> int:
-        return self._facts.base_offset
 
     @property
     def end_offset(self) -> int:
@@ -130,6 +129,7 @@ class Segment:
         """The file was compacted into another of the same name."""
         self.release()
         self._facts = facts
+        self._index = facts.index
         self._checked_from = HEAD_PAGE_SIZE
         self._intact.clear()
         self._met.clear()
@@ -163,9 +163,10 @@ class Segment:
             place = self._walk_to(offset, window)
         if place is None or not can_search(place[1]):
             return None
-        position, header = place
+        position: cython.longlong = place[0]
+        header: BatchHeader = place[1]
         if window is None or header.body_size >= SEARCHED_BATCH:
-            return find_record(self._opened().pread, position, header, self.identity, offset)
+            return find_record(self._opened(), position, header, self.identity, offset)
         body = window.slice(position + BATCH_HEADER_SIZE, position + header.size)
         records: list[StoredRecord] = []
         if body_is_intact(header, body):
@@ -177,11 +178,15 @@ class Segment:
         return self._known_place(offset) or self._walk_to(offset, Window(self.pread, self.end_position, SPACING))
 
     def _known_place(self, offset: cython.longlong) -> tuple[int, BatchHeader] | None:
-        place: tuple[int, BatchHeader] | None = self._known.get(self._facts.index.locate(offset)[0])
-        return place if place is not None and place[1].base_offset <= offset < place[1].end_offset else None
+        place: tuple[int, BatchHeader] | None = self._known.get(self._index.entry(offset))
+        if place is None:
+            return None
+        header: BatchHeader = place[1]
+        return place if header.base_offset <= offset < header.base_offset + header.offset_span else None
 
     def _walk_to(self, offset: cython.longlong, window: Window) -> tuple[int, BatchHeader] | None:
-        indexed = position = self._facts.index.locate(offset)[0]
+        entry = self._index.entry(offset)
+        position = self._index.locate(offset)[0]
         while position < self.end_position:
             data, index = window.at(position, BATCH_HEADER_SIZE)
             header = decode_batch_header(data, index, self.identity)
@@ -191,7 +196,7 @@ class Segment:
                 if header.body_size >= SEARCHED_BATCH:
                     if len(self._known) >= MOST_KNOWN:
                         self._known.clear()
-                    self._known[indexed] = position, header
+                    self._known[entry] = position, header
                 return position, header
             position += header.size
         return None
