@@ -33,7 +33,7 @@ from headwater.net.address import bracketed
 from headwater.net.journal import Journal
 from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
-from headwater.net.listener_options import TlsOptions
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 from headwater.server.identity import identity_for
 from headwater.server.stream_services import StreamServices
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from headwater.server.faces.iggy import IggyFace
     from headwater.server.resolver.resolver import Resolver
     from headwater.streams.finding import Finding
+    from headwater.wire.route_lines import RouteInfo
 
 logger = logging.getLogger(__name__)
 
@@ -212,15 +213,7 @@ class Broker:
             if options.leafnodes is not None:
                 await self._start_leafnodes(options.leafnodes, gate, accounts, sessions)
             if self._iggy_options is not None:
-                from headwater.server.faces.iggy import IggyFace
-
-                seen = self.jetstreams if not options.is_spread else {}  # a worker has some of the streams only
-                iggy = IggyFace(self._iggy_options, options, seen, self.journal)
-                await iggy.start()
-                for finding in iggy.iggy.service.files.findings:
-                    self.stream_services.note_finding("", finding)
-                iggy.iggy.service.files.on_finding = partial(self.stream_services.note_finding, "")
-                self._iggy = iggy
+                await self._start_iggy(self._iggy_options)
         except BaseException:
             await self.stop()
             raise
@@ -246,42 +239,41 @@ class Broker:
 
     def _bind(self, options: BrokerOptions, sessions: Sessions) -> None:
         """Bind the client ports."""
-        too_many = encode_error(MAXIMUM_CONNECTIONS)
-        limits = options.connection_limits
         if options.websocket is not None:
-            from headwater.net.listeners import websocket_links
-
-            host = options.websocket.host or options.host
-            make: Callable[[], LinkOwner] = sessions.make_websocket
-            with_leafs = options.leafnodes is not None and options.leafnodes.port is not None
-            links = websocket_links(options.websocket, options.max_payload, leafnodes=with_leafs)
-            if with_leafs:
-                make = partial(self._make_door, sessions.make_websocket)
-            door = bind(
-                host,
-                options.websocket.port,
-                make,
-                links,
-                reuse_port=options.reuse_port,
-                limits=limits[WEBSOCKET].replace(connections=0),  # the register of clients counts all
-                farewell=b"" if options.websocket.tls else HTTP_FAREWELL,
-            )
-            self._listeners.append(door)
-            self.websocket_port = door.port
-            sessions.greetings.websocket_address = (host, door.port)
+            self._bind_websocket(options.websocket, options, sessions)
+        unreadable = options.tls is not None and options.tls.handshake_first
         door = bind(
             options.host,
             options.port,
             sessions.make,
             self._make_link,
             reuse_port=options.reuse_port,
-            limits=limits[CLIENTS].replace(connections=0),
-            farewell=b"" if options.tls is not None and options.tls.handshake_first else too_many,
+            limits=options.connection_limits[CLIENTS].replace(connections=0),  # the register of clients counts all
+            farewell=b"" if unreadable else encode_error(MAXIMUM_CONNECTIONS),
         )
         self._listeners.append(door)
         for listener in self._listeners:
             listener.places.on_turned_away = partial(self.note_turned_away, listener.port)
         self.port = sessions.greetings.info.port = door.port
+
+    def _bind_websocket(self, websocket: WebSocketOptions, options: BrokerOptions, sessions: Sessions) -> None:
+        """Bind the port of WebSocket clients, and of leaf nodes that come by WebSocket."""
+        from headwater.net.listeners import websocket_links
+
+        host = websocket.host or options.host
+        with_leafs = options.leafnodes is not None and options.leafnodes.port is not None
+        door = bind(
+            host,
+            websocket.port,
+            partial(self._make_door, sessions.make_websocket) if with_leafs else sessions.make_websocket,
+            websocket_links(websocket, options.max_payload, leafnodes=with_leafs),
+            reuse_port=options.reuse_port,
+            limits=options.connection_limits[WEBSOCKET].replace(connections=0),
+            farewell=b"" if websocket.tls else HTTP_FAREWELL,
+        )
+        self._listeners.append(door)
+        self.websocket_port = door.port
+        sessions.greetings.websocket_address = (host, door.port)
 
     async def stop(self) -> None:
         """Write staged messages, and close all connections. Safe to call again.
@@ -505,37 +497,18 @@ class Broker:
 
     async def _start_cluster(self, cluster: "ClusterOptions", accounts: Accounts, sessions: Sessions) -> None:
         from headwater.cluster.service import Cluster
-        from headwater.wire.route_lines import RouteInfo
 
-        options, info = self.options, sessions.greetings.info
-        name = cluster.name or self.server_id  # a generated name gives way to one that was configured at a peer
+        options = self.options
         ours, ours_by_websocket = self._advertised(cluster)
-        sessions.greetings.info = info.replace(
-            cluster=name,
+        sessions.greetings.info = sessions.greetings.info.replace(
+            cluster=cluster.name or self.server_id,  # a generated name gives way to one that was configured at a peer
             cluster_dynamic=not cluster.name,
             connect_urls=ours,
             ws_connect_urls=ours_by_websocket,
         )
         self.cluster = Cluster(
             cluster,
-            RouteInfo(
-                server_id=self.server_id,
-                server_name=info.server_name,
-                version=info.version,
-                go=info.go,
-                headers=info.headers,
-                max_payload=info.max_payload,
-                cluster=name,
-                cluster_dynamic=not cluster.name,
-                connect_urls=ours,
-                ws_connect_urls=ours_by_websocket,
-                lnoc=True,
-                lnocu=True,
-                headwater=VERSION,
-                auth_required=bool(cluster.username),
-                tls_required=cluster.tls is not None,
-                tls_verify=cluster.tls is not None,
-            ),
+            self._route_info(cluster, sessions.greetings.info),
             accounts,
             lambda others, by_websocket: sessions.announce(
                 connect_urls=(*ours, *others), ws_connect_urls=(*ours_by_websocket, *by_websocket)
@@ -553,6 +526,41 @@ class Broker:
             accounts.ask_jetstream()
             self.stream_services.pass_on_domain(accounts)
         await self.cluster.start()
+
+    def _route_info(self, cluster: "ClusterOptions", info: ServerInfo) -> "RouteInfo":
+        """The INFO for peers; `info` is the one for clients."""
+        from headwater.wire.route_lines import RouteInfo
+
+        return RouteInfo(
+            server_id=self.server_id,
+            server_name=info.server_name,
+            version=info.version,
+            go=info.go,
+            headers=info.headers,
+            max_payload=info.max_payload,
+            cluster=info.cluster,
+            cluster_dynamic=info.cluster_dynamic,
+            connect_urls=info.connect_urls,
+            ws_connect_urls=info.ws_connect_urls,
+            lnoc=True,
+            lnocu=True,
+            headwater=VERSION,
+            auth_required=bool(cluster.username),
+            tls_required=cluster.tls is not None,
+            tls_verify=cluster.tls is not None,
+        )
+
+    async def _start_iggy(self, iggy_options: "IggyOptions") -> None:
+        from headwater.server.faces.iggy import IggyFace
+
+        seen = self.jetstreams if not self.options.is_spread else {}  # a worker has some of the streams only
+        face = IggyFace(iggy_options, self.options, seen, self.journal)
+        await face.start()
+        files, note = face.iggy.service.files, partial(self.stream_services.note_finding, "")
+        for finding in files.findings:
+            note(finding)
+        files.on_finding = note
+        self._iggy = face
 
     def _advertised(self, cluster: "ClusterOptions") -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The client addresses of this broker that the cluster announces, plain and WebSocket."""
