@@ -3,7 +3,7 @@
 `POST /users/login` returns a token, required by every other request but `/` and `/ping`. Tokens are kept in memory for
 an hour; a restart ends them. A listener for the seed (`seed=True`) requires no login and answers in the seed's format.
 
-Starlette routes and uvicorn serves; both are of the extra `http`, imported here alone.
+Starlette routes and uvicorn serves; both are of the extra `iggy`, imported here alone.
 """
 
 import asyncio
@@ -23,31 +23,29 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headwater.errors import HeaderError, HeadwaterError, StorageError
+from headwater.iggy import http_commands
 from headwater.iggy.clients import HTTP, Client
 from headwater.iggy.deferred import Waits, poll_deferred
 from headwater.iggy.dispatch import execute
+from headwater.iggy.http_commands import ACTIVE, identifier_of, topic_of, whole_number
 from headwater.iggy.message_commands import Found, poll, poll_in_turns, send
 from headwater.iggy.partition import Batch
 from headwater.iggy.service import Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import http_json
 from headwater.iggy_wire.batches import build
-from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import Era, of_crate
 from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, seed_number
-from headwater.iggy_wire.http_json import field, identifier
-from headwater.iggy_wire.identifiers import Consumer, Identifier
-from headwater.iggy_wire.options import SCOPES, of_json
+from headwater.iggy_wire.http_json import field
 from headwater.iggy_wire.reply_codec import Context
 from headwater.iggy_wire.seed_codec import from_batches
-from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.net.http_server import HttpServer, serve
 from headwater.net.limits import DEFAULTS, IGGY_HTTP, Limits
 
 logger = logging.getLogger(__name__)
 
 TOKEN_SECONDS: Final = 3600
-ACTIVE: Final = 1  # a user's status
 MAX_BODY: Final = 64 << 20
 MOST_WAITS: Final = 1024  # polls that wait for messages
 THREAD_BYTES: Final = 1 << 18  # size of a poll above which a thread encodes the JSON
@@ -65,6 +63,7 @@ _STATUSES: Final = {
 }
 _NO_TOKEN: Final = (0, 0, Era.V)
 Endpoint = Callable[[Request], Awaitable[Response]]
+Make = Callable[[Request, dict[str, Any]], Command]
 Entry = tuple[str, str, Endpoint]  # method, path, what serves it
 
 
@@ -115,19 +114,19 @@ class HttpFace:
             ("GET", "/cluster/metadata", ask(lambda r, b: c.GetClusterMetadata(), http_json.cluster)),
             ("GET", "/metadata/changes", ask(lambda r, b: c.GetMetadataChanges(), asdict)),  # refused
             ("POST", "/snapshot", self._snapshot),
-            ("GET", "/options/{scope}", ask(_describe_options, each(http_json.option))),
+            ("GET", "/options/{scope}", ask(http_commands.describe_options, each(http_json.option))),
             ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(http_json.client))),
             (
                 "GET",
                 "/clients/{client}",
-                ask(lambda r, b: c.GetClient(_number(r.path_params["client"])), http_json.client),
+                ask(lambda r, b: c.GetClient(whole_number(r.path_params["client"])), http_json.client),
             ),
             ("POST", "/users/login", self._login),
             ("POST", "/users/refresh-token", self._refresh),
             ("DELETE", "/users/logout", self._logout),
             ("POST", tokens + "/login", self._login_with_token),
             ("GET", tokens, ask(lambda r, b: c.GetTokens(), each(http_json.token))),
-            ("POST", tokens, ask(_create_token, asdict)),
+            ("POST", tokens, ask(http_commands.create_token, asdict)),
             ("DELETE", tokens + "/{name}", do(lambda r, b: c.DeleteToken(r.path_params["name"]))),
         ]
 
@@ -135,23 +134,23 @@ class HttpFace:
         ask, do, one = self._answering, self._doing, "/users/{user}"
         return [
             ("GET", "/users", ask(lambda r, b: c.GetUsers(), each(http_json.user))),
-            ("POST", "/users", ask(_create_user, http_json.user)),
-            ("GET", one, ask(lambda r, b: c.GetUser(_of(r, "user")), http_json.user)),
-            ("PUT", one, do(_update_user)),
-            ("DELETE", one, do(lambda r, b: c.DeleteUser(_of(r, "user")))),
-            ("PUT", one + "/permissions", do(_update_permissions)),
-            ("PUT", one + "/password", do(_change_password)),
+            ("POST", "/users", ask(http_commands.create_user, http_json.user)),
+            ("GET", one, ask(lambda r, b: c.GetUser(identifier_of(r, "user")), http_json.user)),
+            ("PUT", one, do(http_commands.update_user)),
+            ("DELETE", one, do(lambda r, b: c.DeleteUser(identifier_of(r, "user")))),
+            ("PUT", one + "/permissions", do(http_commands.update_permissions)),
+            ("PUT", one + "/password", do(http_commands.change_password)),
         ]
 
     def _stream_routes(self) -> list[Entry]:
         ask, do, one = self._answering, self._doing, "/streams/{stream}"
         return [
             ("GET", "/streams", ask(lambda r, b: c.GetStreams(), each(http_json.stream))),
-            ("POST", "/streams", ask(_create_stream, http_json.stream)),
-            ("GET", one, ask(lambda r, b: c.GetStream(_of(r, "stream")), http_json.stream)),
-            ("PUT", one, do(_update_stream)),
-            ("DELETE", one, do(lambda r, b: c.DeleteStream(_of(r, "stream")))),
-            ("DELETE", one + "/purge", do(lambda r, b: c.PurgeStream(_of(r, "stream")))),
+            ("POST", "/streams", ask(http_commands.create_stream, http_json.stream)),
+            ("GET", one, ask(lambda r, b: c.GetStream(identifier_of(r, "stream")), http_json.stream)),
+            ("PUT", one, do(http_commands.update_stream)),
+            ("DELETE", one, do(lambda r, b: c.DeleteStream(identifier_of(r, "stream")))),
+            ("DELETE", one + "/purge", do(lambda r, b: c.PurgeStream(identifier_of(r, "stream")))),
         ]
 
     def _topic_routes(self) -> list[Entry]:
@@ -159,26 +158,30 @@ class HttpFace:
         one = topics + "/{topic}"
         groups = one + "/consumer-groups"
         return [
-            ("GET", topics, ask(lambda r, b: c.GetTopics(_of(r, "stream")), each(http_json.topic))),
-            ("POST", topics, ask(_create_topic, http_json.topic)),
-            ("GET", one, ask(lambda r, b: c.GetTopic(*_topic(r)), http_json.topic)),
-            ("PUT", one, do(_update_topic)),
-            ("DELETE", one, do(lambda r, b: c.DeleteTopic(*_topic(r)))),
-            ("DELETE", one + "/purge", do(lambda r, b: c.PurgeTopic(*_topic(r)))),
-            ("POST", one + "/partitions", do(_create_partitions, 201)),
-            ("DELETE", one + "/partitions", do(_delete_partitions)),
-            ("DELETE", one + "/partitions/{partition}", do(_delete_segments)),
+            ("GET", topics, ask(lambda r, b: c.GetTopics(identifier_of(r, "stream")), each(http_json.topic))),
+            ("POST", topics, ask(http_commands.create_topic, http_json.topic)),
+            ("GET", one, ask(lambda r, b: c.GetTopic(*topic_of(r)), http_json.topic)),
+            ("PUT", one, do(http_commands.update_topic)),
+            ("DELETE", one, do(lambda r, b: c.DeleteTopic(*topic_of(r)))),
+            ("DELETE", one + "/purge", do(lambda r, b: c.PurgeTopic(*topic_of(r)))),
+            ("POST", one + "/partitions", do(http_commands.create_partitions, 201)),
+            ("DELETE", one + "/partitions", do(http_commands.delete_partitions)),
+            ("DELETE", one + "/partitions/{partition}", do(http_commands.delete_segments)),
             ("POST", one + "/messages", self._send),
             ("GET", one + "/messages", self._poll),
             ("GET", one + "/messages/deferred", self._poll_deferred),
             ("POST", one + "/messages/deferred", self._poll_deferred),
-            ("PUT", one + "/consumer-offsets", do(_store_offset)),
-            ("GET", one + "/consumer-offsets", ask(_get_offset, _offset)),
-            ("DELETE", one + "/consumer-offsets/{consumer}", do(_delete_offset)),
-            ("GET", groups, ask(lambda r, b: c.GetGroups(*_topic(r)), each(http_json.group))),
-            ("POST", groups, ask(_create_group, http_json.group)),
-            ("GET", groups + "/{group}", ask(lambda r, b: c.GetGroup(*_topic(r), _of(r, "group")), http_json.group)),
-            ("DELETE", groups + "/{group}", do(lambda r, b: c.DeleteGroup(*_topic(r), _of(r, "group")))),
+            ("PUT", one + "/consumer-offsets", do(http_commands.store_offset)),
+            ("GET", one + "/consumer-offsets", ask(http_commands.get_offset, _offset)),
+            ("DELETE", one + "/consumer-offsets/{consumer}", do(http_commands.delete_offset)),
+            ("GET", groups, ask(lambda r, b: c.GetGroups(*topic_of(r)), each(http_json.group))),
+            ("POST", groups, ask(http_commands.create_group, http_json.group)),
+            (
+                "GET",
+                groups + "/{group}",
+                ask(lambda r, b: c.GetGroup(*topic_of(r), identifier_of(r, "group")), http_json.group),
+            ),
+            ("DELETE", groups + "/{group}", do(lambda r, b: c.DeleteGroup(*topic_of(r), identifier_of(r, "group")))),
         ]
 
     def _guarded(self, endpoint: Endpoint) -> Endpoint:
@@ -219,22 +222,24 @@ class HttpFace:
         view = execute(self._service, client, command)
         return await view if asyncio.iscoroutine(view) else view
 
-    def _answering(self, make: Callable[[Request, dict[str, Any]], Command], show: Callable[[Any], Any]) -> Endpoint:
+    async def _made(self, make: Make, request: Request) -> Any:
+        """Execute the command that a request makes; returns what it gives."""
+        client = self._client(request)
+        body = http_json.document(await self._body(request, client)) if request.method in ("POST", "PUT") else {}
+        return await self._execute(client, make(request, body))
+
+    def _answering(self, make: Make, show: Callable[[Any], Any]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            client = self._client(request)
-            body = http_json.document(await self._body(request, client)) if request.method in ("POST", "PUT") else {}
-            view = await self._execute(client, make(request, body))
+            view = await self._made(make, request)
             if view is None:
                 return self._refused(refusal("resource_not_found", "there is no such thing"))
             return JSONResponse(show(view), 201 if request.method == "POST" and self._seed else 200)
 
         return endpoint
 
-    def _doing(self, make: Callable[[Request, dict[str, Any]], Command], status: int = 204) -> Endpoint:
+    def _doing(self, make: Make, status: int = 204) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            client = self._client(request)
-            body = http_json.document(await self._body(request, client)) if request.method in ("POST", "PUT") else {}
-            await self._execute(client, make(request, body))
+            await self._made(make, request)
             return Response(status_code=status)
 
         return endpoint
@@ -302,8 +307,16 @@ class HttpFace:
             if not stored.done():
                 stored.set_result(None) if error is None else stored.set_exception(error)
 
-        address = c.SendMessages(*_topic(request), where, len(parts))
-        sent = send(self._service, client, address, Batch(batch, 0, len(batch)), checksums, done, _incarnation(body))
+        address = c.SendMessages(*topic_of(request), where, len(parts))
+        sent = send(
+            self._service,
+            client,
+            address,
+            Batch(batch, 0, len(batch)),
+            checksums,
+            done,
+            http_commands.incarnation(body),
+        )
         await stored
         if self._seed:
             return Response(status_code=201)
@@ -322,16 +335,16 @@ class HttpFace:
         return UUID(bytes=self._service.entropy(16), version=4).int.to_bytes(16, "little")
 
     async def _poll(self, request: Request) -> Response:
-        client, command = self._client(request), _polling(request)
+        client, command = self._client(request), http_commands.polling(request)
         self._service.authorize(client, command)
         return await self._shown(await poll_in_turns(poll(self._service, client, command)))
 
     async def _poll_deferred(self, request: Request) -> Response:
         """Poll as protocol 0.12 does: wait for messages, and answer with so many bytes at most. A POST where the poll
         stores its offset, because a proxy may repeat a GET; a client that leaves is noticed when it is answered."""
-        client, query, plain = self._client(request), request.query_params, _polling(request)
+        client, query, plain = self._client(request), request.query_params, http_commands.polling(request)
         client.era = Era.X
-        waiting = {name: _number(query.get(name, "0")) for name in ("wait_us", "request_timeout_us")}
+        waiting = {name: whole_number(query.get(name, "0")) for name in ("wait_us", "request_timeout_us")}
         command = c.PollDeferred(
             plain.consumer,
             plain.stream,
@@ -341,8 +354,8 @@ class HttpFace:
             plain.count,
             plain.auto_commit,
             waiting["wait_us"],
-            _number(query.get("min_count", "1")),
-            _number(query.get("max_bytes", str(MAX_BODY))),
+            whole_number(query.get("min_count", "1")),
+            whole_number(query.get("max_bytes", str(MAX_BODY))),
             waiting["request_timeout_us"],
         )
         self._service.authorize(client, command)
@@ -390,182 +403,6 @@ async def _read_body(request: Request, most: int) -> bytes:
     return bytes(body)
 
 
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 20:
-        raise refusal("invalid_number_value", f"{text!r} is no number", text)
-    return int(text)
-
-
-def _describe_options(request: Request, body: dict[str, Any]) -> Command:
-    scope = SCOPES.get(request.path_params["scope"])
-    if scope is None:
-        raise refusal("invalid_command", f"options are of {', '.join(SCOPES)}", request.path_params["scope"])
-    return c.DescribeOptions(scope)
-
-
-def _of(request: Request, name: str) -> Any:
-    return identifier(request.path_params[name])
-
-
-def _topic(request: Request) -> tuple[Any, Any]:
-    return _of(request, "stream"), _of(request, "topic")
-
-
-def _create_stream(request: Request, body: dict[str, Any]) -> Command:
-    number = body.get("stream_id") or 0
-    chosen = number if isinstance(number, int) else 0
-    return c.CreateStream(field(body, "name", str), chosen, options=_options(body, 2))
-
-
-def _update_stream(request: Request, body: dict[str, Any]) -> Command:
-    if _is_patch(request, body):
-        return _patch(body, 2, _of(request, "stream"))
-    return c.UpdateStream(_of(request, "stream"), field(body, "name", str), _options(body, 2))
-
-
-def _is_patch(request: Request, body: dict[str, Any]) -> bool:
-    """Whether an update is in the form of 0.12: each option a field of its own, `reset` a list of names."""
-    if getattr(request.state, "era", Era.V) >= Era.W:
-        return True
-    return "reset" in body or not ("options" in body or body.keys() & {"name", "username", "status"})
-
-
-def _patch(body: dict[str, Any], scope: int, *which: Identifier) -> Command:
-    """The update of 0.12. What is null, and an expiry or a size of 0, is left as it is."""
-    reset = field(body, "reset", list, [])
-    given = {name: value for name, value in body.items() if name != "reset" and value is not None}
-    given = {name: value for name, value in given.items() if value or name not in ("message_expiry", "max_topic_size")}
-    texts = {name: field(given, name, str) for name in ("name", "username", "status") if name in given}
-    rest = of_json({name: value for name, value in given.items() if name not in texts}, scope)
-    block = TypedHeaders(texts).encode(HeaderForm.TYPED) if texts else b""
-    return c.UpdateResource((scope, which), [str(name) for name in reset], block + rest)
-
-
-def _incarnation(body: dict[str, Any]) -> int:
-    """Of the partition that a request of 0.12 means; 0 for any."""
-    number: int = field(field(body, "context", dict, {}) if body.get("context") else {}, "incarnation", int, 0)
-    return number
-
-
-def _polling(request: Request) -> c.PollMessages:
-    query = request.query_params
-    partition = query.get("partition_id")
-    return c.PollMessages(
-        Consumer.single(identifier(query.get("consumer_id", "1")).value),
-        *_topic(request),
-        None if partition is None else _number(partition),
-        http_json.strategy(query.get("kind", "offset"), _number(query.get("value", "0"))),
-        _number(query.get("count", "10")),
-        query.get("auto_commit", "false") == "true",
-    )
-
-
-def _options(body: dict[str, Any], scope: int) -> bytes:
-    return of_json(field(body, "options", dict, {}), scope)
-
-
-def _settings(body: dict[str, Any]) -> bytes:
-    """A topic's settings as options: separate fields, where null means unset, and those under `options`."""
-    names = "compression_algorithm", "message_expiry", "max_topic_size", "replication_factor"
-    given = {name: value for name in names if (value := body.get(name)) is not None}
-    return of_json(given | field(body, "options", dict, {}), 1)
-
-
-def _create_topic(request: Request, body: dict[str, Any]) -> Command:
-    partitions, number = field(body, "partitions_count", int, 1), body.get("topic_id") or 0
-    return c.CreateTopic(_of(request, "stream"), field(body, "name", str), partitions, number, options=_settings(body))
-
-
-def _update_topic(request: Request, body: dict[str, Any]) -> Command:
-    if _is_patch(request, body):
-        return _patch(body, 1, *_topic(request))
-    return c.UpdateTopic(*_topic(request), field(body, "name", str), options=_settings(body))
-
-
-def _create_partitions(request: Request, body: dict[str, Any]) -> Command:
-    return c.CreatePartitions(*_topic(request), field(body, "partitions_count", int))
-
-
-def _delete_partitions(request: Request, body: dict[str, Any]) -> Command:
-    return c.DeletePartitions(*_topic(request), _number(request.query_params.get("partitions_count", "0")))
-
-
-def _store_offset(request: Request, body: dict[str, Any]) -> Command:
-    consumer = body.get("consumer_id", 1)
-    reader = Consumer.single(consumer if isinstance(consumer, int) else identifier(str(consumer)).value)
-    partition, offset = body.get("partition_id"), field(body, "offset", int)
-    return c.StoreOffset(reader, *_topic(request), partition, offset, incarnation=_incarnation(body))
-
-
-def _get_offset(request: Request, body: dict[str, Any]) -> Command:
-    query = request.query_params
-    partition = query.get("partition_id")
-    reader = Consumer.single(identifier(query.get("consumer_id", "1")).value)
-    return c.GetOffset(reader, *_topic(request), None if partition is None else _number(partition))
-
-
-def _delete_offset(request: Request, body: dict[str, Any]) -> Command:
-    partition = request.query_params.get("partition_id")
-    reader = Consumer.single(_of(request, "consumer").value)
-    return c.DeleteOffset(reader, *_topic(request), None if partition is None else _number(partition))
-
-
-def _delete_segments(request: Request, body: dict[str, Any]) -> Command:
-    segments = _number(request.query_params.get("segments_count", "0"))
-    return c.DeleteSegments(*_topic(request), _number(request.path_params["partition"]), segments)
-
-
 def _offset(view: Any) -> dict[str, Any]:
     shown = asdict(view)
     return {"partition_id": shown.pop("partition"), **shown} if "partition" in shown else shown
-
-
-def _create_group(request: Request, body: dict[str, Any]) -> Command:
-    return c.CreateGroup(*_topic(request), body.get("name") or "", body.get("consumer_group_id") or 0)
-
-
-def _create_token(request: Request, body: dict[str, Any]) -> Command:
-    return c.CreateToken(field(body, "name", str), field(body, "expiry", int, 0))
-
-
-def _create_user(request: Request, body: dict[str, Any]) -> Command:
-    status = 2 if body.get("status") in (2, "inactive") else 1
-    return c.CreateUser(
-        field(body, "username", str), field(body, "password", str), status, _permissions(body), _options(body, 3)
-    )
-
-
-def _update_user(request: Request, body: dict[str, Any]) -> Command:
-    if _is_patch(request, body):
-        return _patch(body, 3, _of(request, "user"))
-    status = {None: None, "active": 1, "inactive": 2, 1: 1, 2: 2}.get(body.get("status"))
-    return c.UpdateUser(_of(request, "user"), body.get("username"), status, _options(body, 3))
-
-
-def _update_permissions(request: Request, body: dict[str, Any]) -> Command:
-    return c.UpdatePermissions(_of(request, "user"), _permissions(body))
-
-
-def _change_password(request: Request, body: dict[str, Any]) -> Command:
-    return c.ChangePassword(
-        _of(request, "user"), field(body, "current_password", str), field(body, "new_password", str)
-    )
-
-
-def _permissions(body: dict[str, Any]) -> Permissions | None:
-    """Global flags, and streams and topics by id, whose keys are strings in JSON. Raises IggyError."""
-    source = body.get("permissions")
-    if source is None:
-        return None
-    try:
-        streams = {
-            int(key): StreamPermissions(
-                **{name: bool(value) for name, value in entry.items() if name != "topics"},
-                topics={int(k): TopicPermissions(**t) for k, t in (entry.get("topics") or {}).items()},
-            )
-            for key, entry in (source.get("streams") or {}).items()
-        }
-        flags = source.get("global", {name: value for name, value in source.items() if name != "streams"})
-        return Permissions(**{name: bool(value) for name, value in flags.items()}, streams=streams)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise refusal("invalid_format", f"these are no permissions: {error}") from None
