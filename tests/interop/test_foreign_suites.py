@@ -8,11 +8,13 @@ Runs where a variable names a built checkout, and says so where none does:
     HEADWATER_NATS_C     nats-io/nats.c, built in `build`
     HEADWATER_NATS_JS    nats-io/nats.js; HEADWATER_NATS_JS_DENO is deno 2, with flags for `deno test` where the checkout
                          needs them; HEADWATER_NATS_JS_STD is a checkout of denoland/std, where JSR cannot be reached
+    HEADWATER_NATS_GO    nats-io/nats.go, for a Go that can have the modules of its go_test.mod
 
 A test that the list expects to fail and that passes is an error, too, unless it is listed as `sometimes`.
 """
 
 import os
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -29,8 +31,9 @@ from support.foreign_suites import (
     run_nats_js,
     run_nats_py,
 )
+from support.nats_go_suites import NATS_GO_SUITES, run_nats_go
 
-NATS_PY, NATS_RS, NATS_C = (os.environ.get(f"HEADWATER_NATS_{name}", "") for name in ("PY", "RS", "C"))
+NATS_PY, NATS_RS, NATS_C, NATS_GO = (os.environ.get(f"HEADWATER_NATS_{name}", "") for name in ("PY", "RS", "C", "GO"))
 NATS_JS, DENO = os.environ.get("HEADWATER_NATS_JS", ""), os.environ.get("HEADWATER_NATS_JS_DENO", "deno").split()
 JS_STD = os.environ.get("HEADWATER_NATS_JS_STD", "")
 PYTHON = os.environ.get("HEADWATER_NATS_PY_PYTHON", "python3.13")
@@ -81,3 +84,11 @@ def test_nats_js_finds_what_it_expects(suite: str, tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     deno = [*DENO, *deno_flags(Path(NATS_JS), Path(JS_STD), tmp_path)] if JS_STD else DENO
     judge(f"nats.js-{suite}", run_nats_js(Path(NATS_JS), deno, suite, without, env, report))
+
+
+@pytest.mark.skipif(not NATS_GO, reason="HEADWATER_NATS_GO names no checkout of nats.go: its suites were not run")
+@pytest.mark.skipif(not shutil.which("go"), reason="there is no Go: nats.go's suites were not run")
+@pytest.mark.parametrize("suite", NATS_GO_SUITES)
+def test_nats_go_finds_what_it_expects(suite: str, tmp_path: Path) -> None:
+    env = environment(make_launcher(tmp_path / "bin"), tmp_path / "scratch")
+    judge(f"nats.go-{suite}", run_nats_go(Path(NATS_GO), suite, env, tmp_path))

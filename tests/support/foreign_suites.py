@@ -133,12 +133,14 @@ def run_nats_js(
 def deno_flags(checkout: Path, std: Path, directory: Path) -> list[str]:
     """Flags with which deno finds all that nats.js' tests import without JSR, where that cannot be reached: in `std`, a
     checkout of denoland/std, in npm, and in nats.js' own folders."""
-    imports = {name: f"npm:{name}@{version}" for name, version in NATS_JS_FROM_NPM.items()}
+    imports: dict[str, str] = {}
     for package in sorted([*std.glob("*/deno.json"), *checkout.glob("*/deno.json")]):
         described = json.loads(package.read_text(encoding="utf-8"))
+        imports |= {name: at for name, at in described.get("imports", {}).items() if at.startswith("npm:")}
         exports = described.get("exports", {})
         for name, file in (exports if isinstance(exports, dict) else {".": exports}).items():
             imports[described["name"] + name[1:]] = (package.parent / file).as_uri()
+    imports |= {name: f"npm:{name}@{version}" for name, version in NATS_JS_FROM_NPM.items()}
     scopes: dict[str, dict[str, str]] = {}
     for own in checkout.glob("*/tests/nst.ts"):  # the launcher of servers, which connects by the folder's own transport
         scopes |= {f"{own.parent.as_uri()}/": {"nst": own.as_uri()}}
