@@ -140,7 +140,8 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
         assert not answers.send_last(streams, DIRECT_PREFIX + request, b"inbox.a")
     assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b""), "nobody to answer"
     passed_on: list[Call] = []
-    requests = DirectRequests(answers, streams, lambda *call: passed_on.append(call))
+    waiting: dict[str, object] = {}
+    requests = DirectRequests(answers, streams, waiting, lambda *call: passed_on.append(call))
     for call in (
         (DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"{}"),
         (DIRECT_PREFIX + b"ORDERS.key.9", b"inbox.a", b"", b""),
@@ -150,6 +151,13 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
         assert passed_on.pop() == call
     requests.take(DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"")
     assert not passed_on
+    _, behind = make_outlet()
+    for held in (waiting.setdefault, lambda *_: answers.router.flusher.congested.append(behind)):
+        held("client", behind)
+        requests.take(DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"")
+        assert passed_on.pop()[0] == DIRECT_PREFIX + b"ORDERS.key.3", "it may have to wait"
+        waiting.clear()
+    answers.router.flusher.congested.clear()
     log.discard(59)
     assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
     assert [payload for _, _, _, payload in received] == [b"59", b"59", b"59"]

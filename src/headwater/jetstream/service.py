@@ -189,7 +189,7 @@ class JetStream:
         """Take requests. `announce`: those of the clients of peers too; a worker passes those of its own clients on."""
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
-            requests = DirectRequests(self._answers, self.streams, self.on_api)
+            requests = DirectRequests(self._answers, self.streams, self._slow.waiting, self.on_api)
             listener = router.subscribe_internal(everything, requests.take, traced=self.on_traced_api)
         else:
             listener = router.subscribe_between(everything, self.on_api, announce=False, traced=self.on_traced_api)

@@ -10,7 +10,7 @@ cdef long long _DAY_SECONDS
 
 @cython.final
 cdef class DirectAnswer:
-    cdef Router _router
+    cdef readonly Router router
     cdef OutputBuffer _lines
     cdef OutputBuffer _buffer
     cdef bint _busy
@@ -28,6 +28,7 @@ cdef class DirectAnswer:
 cdef class DirectRequests:
     cdef DirectAnswer _answers
     cdef object _streams
+    cdef object _waiting
     cdef object _others
 
 

@@ -32,7 +32,7 @@ else:
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Protocol
 
 from headwater.errors import StorageError
@@ -65,7 +65,7 @@ class DirectAnswer:
     """The answers of one account's streams."""
 
     def __init__(self, router: Router) -> None:
-        self._router = router
+        self.router = router
         self._lines = OutputBuffer()
         self._buffer = OutputBuffer()
         self._busy = False
@@ -105,7 +105,7 @@ class DirectAnswer:
     def send(self, reply: bytes, stream: bytes, record: StoredRecord, more: bytes, bare: cython.bint) -> cython.int:
         """Send a message; `more`: lines for behind the headers above, with CR LF before each. `bare`: the payload alone."""
         if self._busy:  # a subscriber of the answer before asks itself
-            other: DirectAnswer = DirectAnswer(self._router)
+            other: DirectAnswer = DirectAnswer(self.router)
             return other.send(reply, stream, record, more, bare)
         self._busy = True
         try:
@@ -141,12 +141,12 @@ class DirectAnswer:
         message.end = buffer.size
         buffer.append(b"\r\n")
         message.buffer = buffer.data  # last: it may have grown
-        match: Match = self._router.sublist.find(message.buffer, 0, message.subject_end)
-        self._router.route(None, match, message)
+        match: Match = self.router.sublist.find(message.buffer, 0, message.subject_end)
+        self.router.route(None, match, message)
         self._unwritten += message.end
         if self._unwritten >= WRITTEN_TOGETHER:
             self._unwritten = 0
-            self._router.flusher.flush()
+            self.router.flusher.flush()
         return 0
 
     def _compose_lines(self, stream: bytes, record: StoredRecord, more: bytes) -> cython.int:
@@ -194,19 +194,24 @@ class DirectAnswer:
 
 
 class DirectRequests:
-    """What is subscribed to JetStream's requests: answers those for the last message of a subject, and hands all others, and
-    those that take more than a look, to `others`."""
+    """What is subscribed to JetStream's requests: answers those for the last message of a subject, and hands all others to
+    `others`, also those that take more than a look; and all while clients are behind, or requests `waiting` for one."""
 
-    def __init__(self, answers: DirectAnswer, streams: Mapping[str, DirectStream], others: Callback) -> None:
+    def __init__(
+        self, answers: DirectAnswer, streams: Mapping[str, DirectStream], waiting: Sized, others: Callback
+    ) -> None:
         self._answers = answers
         self._streams = streams
+        self._waiting = waiting
         self._others = others
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
         """A request."""
         answers: DirectAnswer = self._answers
-        if not payload and subject.startswith(DIRECT_PREFIX) and answers.send_last(self._streams, subject, reply):
-            return None
+        is_plain: cython.bint = not payload and subject.startswith(DIRECT_PREFIX)
+        if is_plain and not self._waiting and not answers.router.flusher.congested:
+            if answers.send_last(self._streams, subject, reply):
+                return None
         return self._others(subject, reply, header_block, payload)
 
 
