@@ -15,13 +15,11 @@ Pure but for the files it is given; runs in the worker thread.
 
 from collections.abc import Sequence
 
-from google_crc32c import value as crc32c
-
 from headwater.compression.snappy import Compress
 from headwater.streams.files import File, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_segment_head, next_generation
 from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, encode_batch_header
+from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, encode_batch_header, header_of
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.packing import Packer
 from headwater.streams.recovery import SegmentFacts
@@ -157,19 +155,8 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet) -> None:
     if not pieces:
         return
     body = b"".join(pieces)
-    header = BatchHeader(
-        dialect=header.dialect,
-        flags=0,
-        record_count=len(pieces),
-        offset_span=header.offset_span,
-        body_size=len(body),
-        base_offset=header.base_offset,
-        first_timestamp_ns=times[0],
-        last_timestamp_ns=times[-1],
-        body_crc=crc32c(body),
-        version=header.version,
-    )
-    writer.store(header, body)
+    span = header.base_offset, header.end_offset
+    writer.store(header_of(body, header.dialect, len(pieces), *span, (times[0], times[-1]), header.version), body)
 
 
 def _still_needed(ranges: Sequence[Range], needed: Sequence[Range]) -> list[Range]:

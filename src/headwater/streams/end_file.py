@@ -37,7 +37,7 @@ def encode_end(identity: bytes, end: int, base_offset: int, size: int) -> bytes:
 
 
 def decode_end(content: bytes) -> tuple[bytes, RecordedEnd] | None:
-    """(identity, recorded end); the identity is NOBODY when the file is damaged. None for one that was never written."""
+    """(identity, recorded end); NO_IDENTITY where the file is damaged. None for one that was never written."""
     if not any(content):
         return None
     if len(content) < END_FILE_SIZE:

@@ -14,19 +14,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from google_crc32c import value as crc32c
 from xxhash import xxh3_64_intdigest as xxh3_64
 
-from headwater.streams.iggy_batch import (
-    BATCH_HEADER,
-    BATCH_HEADER_SIZE,
-    CHECKSUM_SIZE,
-    FRAME,
-    FRAME_SIZE,
-    BatchFields,
-)
+from headwater.streams.iggy_batch import BATCH_HEADER, BATCH_HEADER_SIZE, CHECKSUM_SIZE, FRAME, FRAME_SIZE, BatchFields
 from headwater.streams.log_format import BATCH_HEADER_SIZE as LOG_HEADER_SIZE
-from headwater.streams.log_format import DIALECT_IGGY, BatchHeader
+from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, header_of
 from headwater.streams.packing import flipped
 from headwater.streams.window import FoundBatch, Window
 
@@ -102,17 +94,8 @@ def _batch_of(run: list[_Frame], body: bytes, head: BatchFields, position: int, 
     checksum = xxh3_64(_BATCH_CHECKED.pack(*head[:4], length, len(run)) + checksums)
     fields = head._replace(length=length, message_count=len(run), checksum=checksum)
     made = BATCH_HEADER.pack(*fields).ljust(BATCH_HEADER_SIZE, b"\0") + body[first.start : last.end]
-    new = BatchHeader(
-        dialect=DIALECT_IGGY,
-        flags=0,
-        record_count=len(run),
-        offset_span=len(run),
-        body_size=len(made),
-        base_offset=header.base_offset + first.delta,
-        first_timestamp_ns=header.first_timestamp_ns,
-        last_timestamp_ns=header.last_timestamp_ns,
-        body_crc=crc32c(made),
-    )
+    base, times = header.base_offset + first.delta, (header.first_timestamp_ns, header.last_timestamp_ns)
+    new = header_of(made, DIALECT_IGGY, len(run), base, base + len(run), times)
     # The header of the batch is counted with the first frame.
     begins = first.delta == 0 and first.start == BATCH_HEADER_SIZE
     body_at = position + LOG_HEADER_SIZE

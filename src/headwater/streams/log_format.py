@@ -206,6 +206,20 @@ class StoredRecord:
         )
 
 
+def header_of(
+    body: bytes,
+    dialect: int,
+    count: int,
+    base_offset: int,
+    end_offset: int,
+    times: tuple[int, int],
+    version: int = VERSION,
+) -> BatchHeader:
+    """The header of a body as it is, not compressed. `count`: of its records, or ranges; `times`: the first and the last."""
+    span, crc = end_offset - base_offset, crc32c(body)
+    return BatchHeader(dialect, 0, count, span, len(body), base_offset, times[0], times[1], crc, version)
+
+
 def _crc_of(crc: cython.uint, pieces: list[bytes]) -> cython.uint:
     """The CRC32C of what came before, extended by these pieces."""
     for piece in pieces:

@@ -25,6 +25,7 @@ from headwater.streams.log_format import (
     BatchHeader,
     RecordCursor,
     encode_batch_header,
+    header_of,
     take_run,
 )
 from headwater.streams.options import LARGEST_BATCH
@@ -154,8 +155,7 @@ class Packer:
         if not self._pieces:
             return
         body = b"".join(self._pieces)
-        span = self._end - self._base
-        header = BatchHeader(DIALECT_NATS, 0, self._count, span, len(body), self._base, *self._times, crc32c(body))
+        header = header_of(body, DIALECT_NATS, self._count, self._base, self._end, self._times)
         self._pieces, self._size, self._count = [], 0, 0
         self._store(header, body)
 

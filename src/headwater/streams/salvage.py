@@ -24,8 +24,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from google_crc32c import value as crc32c
-
 from headwater.compression.checksum import extend_crc
 from headwater.compression.s2_block import decode_block
 from headwater.errors import RemoteProtocolError
@@ -45,6 +43,7 @@ from headwater.streams.log_format import (
     batch_marker,
     body_is_intact,
     decode_batch_header,
+    header_of,
     record_seed,
     record_tag,
 )
@@ -206,17 +205,8 @@ def _run_of(window: Window, run: list[_Record], region: Region) -> FoundBatch:
     start, end = run[0].start, run[-1].end
     body = window.slice(start, end)
     first, last = run[0], run[-1]
-    header = BatchHeader(
-        dialect=DIALECT_NATS,
-        flags=0,
-        record_count=len(run),
-        offset_span=last.offset + 1 - first.offset,
-        body_size=len(body),
-        base_offset=first.offset,
-        first_timestamp_ns=first.timestamp_ns,
-        last_timestamp_ns=last.timestamp_ns,
-        body_crc=crc32c(body),
-    )
+    times = first.timestamp_ns, last.timestamp_ns
+    header = header_of(body, DIALECT_NATS, len(run), first.offset, last.offset + 1, times)
     before = start - BATCH_HEADER_SIZE  # an intact header before the first record is no damage
     if before >= region.position:
         intact = decode_batch_header(window.slice(before, start), 0, region.identity)

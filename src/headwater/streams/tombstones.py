@@ -12,9 +12,7 @@ reached whose last records were removed.
 import struct
 from collections.abc import Sequence
 
-from google_crc32c import value as crc32c
-
-from headwater.streams.log_format import DIALECT_TOMBSTONES, BatchHeader, encode_batch_header
+from headwater.streams.log_format import DIALECT_TOMBSTONES, BatchHeader, encode_batch_header, header_of
 
 RANGE = struct.Struct("<QQ")
 RANGES_PER_BATCH = 1 << 16  # 1 MiB of body, like a batch of records
@@ -30,17 +28,8 @@ def encode_tombstones(
     for first in range(0, max(1, len(ranges)), RANGES_PER_BATCH):
         group = ranges[first : first + RANGES_PER_BATCH]
         body = b"".join(RANGE.pack(start, end) for start, end in group)
-        header = BatchHeader(
-            dialect=DIALECT_TOMBSTONES,
-            flags=0,
-            record_count=len(group),
-            offset_span=0,
-            body_size=len(body),
-            base_offset=base_offset,
-            first_timestamp_ns=timestamp_ns,
-            last_timestamp_ns=timestamp_ns,
-            body_crc=crc32c(body),
-        )
+        times = timestamp_ns, timestamp_ns
+        header = header_of(body, DIALECT_TOMBSTONES, len(group), base_offset, base_offset, times)
         batches.append((header, encode_batch_header(header, identity), body))
     return batches
 
