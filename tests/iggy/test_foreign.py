@@ -196,3 +196,26 @@ def test_topics_of_the_other_face_keep_id_group_and_offset_over_a_restart(tmp_pa
 
     at_desk(tmp_path, first, face)
     at_desk(tmp_path, second, face)
+
+
+def test_numbers_and_offsets_of_new_topics_outlive_a_restart_though_nothing_else_was_changed(tmp_path: Path) -> None:
+    face = Streams(Stream("orders"))
+    numbers: list[dict[str, int]] = []
+
+    async def see(desk: Desk) -> None:
+        found = await desk.do(c.GetTopics(NATS))
+        numbers.append({topic.name: topic.id for topic in found})
+
+    async def first(desk: Desk) -> None:
+        face.there[0].store(b"a", b"b")
+        await desk.do(c.StoreOffset(ME, NATS, ORDERS, 0, 1))
+        face.there.insert(0, Stream("earlier"))
+        await see(desk)
+
+    async def second(desk: Desk) -> None:
+        await see(desk)
+        assert (await desk.do(c.GetOffset(ME, NATS, ORDERS, 0))).stored_offset == 1
+
+    at_desk(tmp_path, first, face)
+    at_desk(tmp_path, second, face)
+    assert numbers[0] == numbers[1]

@@ -9,6 +9,7 @@ The other face implements `ForeignStreams`; this layer does not depend on anythi
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple, Protocol
 
 from headwater.errors import StorageError
@@ -103,6 +104,7 @@ class TopicOwner(Protocol):
     def store(self) -> Store: ...
     @property
     def writers(self) -> Writers: ...
+    def change(self) -> AbstractAsyncContextManager[Catalog]: ...
 
 
 class ForeignTopics:
@@ -111,6 +113,17 @@ class ForeignTopics:
     def __init__(self, service: TopicOwner, source: ForeignStreams) -> None:
         self._service = service
         self._source = source
+        self._added = 0  # topics so far
+        self._kept = 0  # of these, in a catalog that is durable
+
+    async def keep(self) -> None:
+        """Make the numbers of new topics durable: clients may use them, and offsets are stored under them. Raises IggyError
+        when the disk refuses."""
+        added = self._added
+        if added > self._kept:
+            async with self._service.change():
+                pass
+            self._kept = max(self._kept, added)
 
     def entry(self) -> StreamEntry:
         """The stream; created if it does not exist."""
@@ -123,8 +136,8 @@ class ForeignTopics:
             streams.append(found)
         return found
 
-    def refresh(self) -> None:
-        """Add and remove topics to match the foreign streams."""
+    def refresh(self) -> bool:
+        """Add and remove topics to match the foreign streams; whether there are new ones."""
         service, stream = self._service, self.entry()
         there = {foreign.name: foreign for foreign in self._source.streams()}
         for entry in list(stream.topics):
@@ -142,6 +155,8 @@ class ForeignTopics:
             entry = TopicEntry(number, service.catalog.new_uid(), name, foreign.created_us, [])
             stream.topics.append(entry)
             self._open(entry, foreign, None)
+        self._added += len(there)
+        return bool(there)
 
     def _open(self, entry: TopicEntry, foreign: ForeignStream, offsets: Offsets | None) -> None:
         service = self._service

@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -117,7 +117,9 @@ class Service:
             self.files.close()
             raise
         self.changes.catalog = catalog
-        self.saver = OffsetSaver(self.store, self.in_thread, lambda kind, **fields: self.note(kind, **fields))
+        self.saver = OffsetSaver(
+            self.store, self.in_thread, lambda kind, **fields: self.note(kind, **fields), self._save_first
+        )
         for entry, logs, offsets, failure in recovered:
             partitions = self.files.partitions(entry, logs) if not failure else []
             identity = catalog.identities[entry.uid]
@@ -174,8 +176,17 @@ class Service:
 
     def refresh(self) -> None:
         """Update the topics of streams that another face has created or removed."""
+        if self._foreign is not None and self._foreign.refresh():
+            self.spawn(self._keep_topics())
+
+    async def _keep_topics(self) -> None:
+        with suppress(IggyError):  # it is noted; the next offset that is saved tries again
+            await self._save_first()
+
+    async def _save_first(self) -> None:
+        """What has to be durable before offsets are."""
         if self._foreign is not None:
-            self._foreign.refresh()
+            await self._foreign.keep()
 
     def authorize(self, client: Client, command: Command) -> None:
         """Raises IggyError when the client must log in first, or may not do this."""

@@ -6,7 +6,7 @@ wait and is on disk at most SAVE_INTERVAL later. So after a crash a group contin
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -126,14 +126,20 @@ class Topic:
 class OffsetSaver:
     """Writes the offsets of topics that changed; those that a full disk refuses are tried again. Belongs to the loop.
 
-    `note`: reports an event to operators, for no client waits for an automatic commit."""
+    `note`: reports an event to operators, for no client waits for an automatic commit. `save_first`: saves what
+    offsets are found by at the next start."""
 
     def __init__(
-        self, store: Store, in_thread: InThread, note: Callable[..., None] = lambda kind, **fields: None
+        self,
+        store: Store,
+        in_thread: InThread,
+        note: Callable[..., None] = lambda kind, **fields: None,
+        save_first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._in_thread = in_thread
         self._note = note
+        self._save_first = save_first
         self._stopping = False
         self._changed: dict[int, Topic] = {}
         self._saving: dict[int, Topic] = {}
@@ -193,6 +199,8 @@ class OffsetSaver:
                 self._store.save_offsets(uid, document, identity)
 
         try:
+            if self._save_first is not None:
+                await self._save_first()
             await self._in_thread(save)
         except Exception as error:  # noqa: BLE001  (whatever it is, who waits gets it, and the next round tries again)
             for topic in self._saving.values():
