@@ -4,6 +4,7 @@ diallers.
 
 import asyncio
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,14 +22,18 @@ from support.clusters import (
     start_nodes,
     until,
 )
+from support.fake_link import FakeLink
 from support.forwarding_bench import peers_want
 from support.raw_wire import RawLink
 from support.route_transcripts import streams
 
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
+from headwater.cluster.route import Route
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.sublist import Outlet
 from headwater.net.limits import DEFAULTS, ROUTES
+from headwater.wire.memory import OutputBuffer
 
 UNKNOWN = b"-ERR 'Unknown Protocol Operation'\r\n"
 REFUSED = b"-ERR 'Authorization Violation'\r\n"
@@ -193,3 +198,14 @@ def test_recorded_dialler_is_registered_in_its_dialect_without_an_error(protocol
         await meshed([broker], 0)
 
     run(test)
+
+
+def test_a_route_that_the_router_cut_off_counts_as_a_slow_route() -> None:
+    watch = SimpleNamespace(slow=0)
+    cluster: Any = SimpleNamespace(clock=lambda: 7.0, route_lost=lambda route: None, watch=watch)
+    for closed in (True, False):
+        route = Route(cluster, 1)
+        route.outlet = Outlet(FakeLink(), OutputBuffer())
+        route.outlet.closed = closed
+        route.lost(None)
+    assert watch.slow == 1

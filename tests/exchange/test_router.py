@@ -169,8 +169,12 @@ def test_a_client_far_behind_is_congested_and_one_beyond_the_limit_is_cut_off() 
     assert bench.router.flusher.congested == [slow, stuck]
     assert (slow_link.aborted, stuck_link.aborted, fine_link.aborted) == (False, True, False)
     assert bench.router.flusher.slow_consumers == 1
+    slow.is_route, slow_link.waiting = True, (1 << 26) + 1
+    bench.router.publish(b"a", b"", b"", b"x")
+    bench.run()
+    assert (slow_link.aborted, bench.router.flusher.slow_consumers) == (True, 1)  # its service counts a peer
     assert bench.router.pending(b"a") > 1 << 26
-    assert fine_link.take_flushed() == b"MSG a 1 1\r\nx\r\n"
+    assert fine_link.take_flushed() == b"MSG a 1 1\r\nx\r\n" * 2
 
 
 def test_a_delivery_that_shows_another_subject_is_none_over_a_route() -> None:

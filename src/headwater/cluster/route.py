@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from headwater.cluster.mesh import Peer
+    from headwater.cluster.route_watch import RouteWatch
     from headwater.exchange.account import Account
     from headwater.net.link import Link
     from headwater.wire.route_lines import RouteConnect, RouteInfo
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         """What a route needs from its cluster; `service.Cluster` implements it. For type checkers only."""
 
         clock: Callable[[], float]
+        watch: RouteWatch
 
         def route_opened(self, route: "Route") -> None: ...
         def route_lost(self, route: "Route") -> None: ...
@@ -128,6 +130,8 @@ class Route(PeerConnection):
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone."""
+        if self.outlet is not None and self.outlet.closed:  # by the router, because it was too slow
+            self.cluster.watch.slow += 1
         self.ended()
         self.cluster.route_lost(self)
 

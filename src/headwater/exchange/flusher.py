@@ -98,8 +98,9 @@ class Flusher:
     def _fell_behind(self, outlet: Outlet, waiting: int) -> None:
         self.congested.append(outlet)
         if waiting > self.max_pending:
-            self.slow_consumers += 1
-            if outlet.is_route:  # the session of a client reports it, with its name
+            if not outlet.is_route:
+                self.slow_consumers += 1  # its session reports it, with its name; peers are counted by their services
+            else:
                 peer = getattr(outlet.link, "peer", "")
                 logger.warning("slow_consumer peer=%s pending=%d limit=%d", peer, waiting, self.max_pending)
             outlet.closed = True

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.sublist import Outlet as AnyOutlet
     from headwater.leaf.interest import Neighbour
+    from headwater.leaf.leaf_watch import LeafWatch
     from headwater.leaf.remote import Remote
     from headwater.net.link import Link
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         """What a connection needs from `service.LeafNodes`. For type checkers only."""
 
         clock: Callable[[], float]
+        watch: LeafWatch
 
         def opened(self, leaf: "LeafConnection") -> None: ...
         def lost(self, leaf: "LeafConnection", error: Exception | None) -> None: ...
@@ -102,6 +104,7 @@ class LeafConnection(PeerConnection):
         """The connection is gone."""
         if self.outlet is not None and self.outlet.closed:  # by the router
             self.end_reason = self.end_reason or "more than max_pending waits for it"
+            self.nodes.watch.slow += 1
         self.ended()
         self.nodes.lost(self, error)
 

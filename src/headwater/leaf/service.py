@@ -99,7 +99,7 @@ class LeafNodes:
             max_pending=max_pending,
         )
         self.own = OwnInfo(info, self.joined, lambda leaf: self.accepting.send_info(leaf))
-        self.accepting = Accepting(self, gate, ask, seconds_to_ask, wall_clock)
+        self.accepting: Accepting = Accepting(self, gate, ask, seconds_to_ask, wall_clock)
         self._introducing = Introducing(self, stores)
 
     # ── starting and stopping ──
