@@ -165,6 +165,31 @@ def test_publishes_to_subjects_with_a_subscription_each_are_delivered_as_if_each
         assert outcome(*together) == outcome(*alone)
 
 
+@given(st.lists(SUBSCRIPTION, max_size=6), st.lists(ops(), max_size=10), st.sampled_from([PLAIN, QUIET]))
+def test_a_read_after_many_messages_to_a_subscription_each_is_delivered_as_if_each_had_arrived_alone(
+    subscriptions: list[tuple[int, bytes, bytes, int]], sent: list[bytes], connect: bytes
+) -> None:
+    apart = [(1, b"l.%d" % number, b"", 0) for number in range(40)]
+    together, alone = build([*subscriptions, *apart], connect), build([*subscriptions, *apart], connect)
+    many = [b"PUB l.%d 1\r\nx\r\n" % number for number in range(40)]
+    for desk, clients in (together, alone):
+        for _ in range(3):
+            fed(desk, clients[0][0], b"".join(many))
+    fed(together[0], together[1][0][0], b"".join([many[7], *sent, *many]))
+    rest = b""
+    for op in [many[7], *sent, *many]:
+        rest = fed(alone[0], alone[1][0][0], op, rest)
+    assert outcome(*together) == outcome(*alone)
+    for desk, clients in (together, alone):
+        for _ in range(3):
+            fed(desk, clients[0][0], b"".join(many))
+    fed(together[0], together[1][0][0], b"".join(sent))
+    rest = b""
+    for op in sent:
+        rest = fed(alone[0], alone[1][0][0], op, rest)
+    assert outcome(*together) == outcome(*alone)
+
+
 def test_a_thousand_subjects_with_a_subscription_each_get_their_own_messages_in_order() -> None:
     desk = Desk()
     publisher, (_, link) = desk.connect()[0], (receiver := desk.connect())

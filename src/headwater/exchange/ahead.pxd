@@ -7,6 +7,5 @@ from headwater.wire.publishes_ahead cimport PublishesAhead
 cdef PublishesAhead AHEAD
 cdef PublishesAhead _BEHIND
 
-cdef Py_ssize_t deliver_ahead(ClientOpParser ops, Sublist sublist, Flusher flusher, Outlet publisher) except -1
+cdef Py_ssize_t deliver_ahead(ClientOpParser ops, Py_ssize_t at, Sublist sublist, Flusher flusher, Outlet publisher) except -1
 cdef Py_ssize_t _append(PublishesAhead ahead, bytearray buffer, KnownSubjects known, Flusher flusher, Outlet publisher) except -1
-cdef bint _counted(unsigned long long subscription) noexcept

@@ -12,15 +12,15 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.sublist import Outlet, Sublist
     from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, ROOM, TEXT_AT
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
-    from cython.cimports.headwater.wire.known_subjects import KnownSubjects, Receiver
+    from cython.cimports.headwater.wire.known_subjects import KnownSubjects
     from cython.cimports.headwater.wire.memory import OutputBuffer
-    from cython.cimports.headwater.wire.publishes_ahead import PublishesAhead
+    from cython.cimports.headwater.wire.publishes_ahead import PublishesAhead, counted
     from cython.cimports.libc.string import memcmp, memcpy
 else:
     from headwater.exchange.flusher import Flusher
     from headwater.exchange.sublist import Outlet, Sublist
     from headwater.wire.client_ops import ClientOpParser
-    from headwater.wire.known_subjects import KnownSubjects, Receiver
+    from headwater.wire.known_subjects import KnownSubjects
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.publishes_ahead import PublishesAhead
 
@@ -29,9 +29,11 @@ AHEAD: PublishesAhead = PublishesAhead()
 _BEHIND: PublishesAhead = PublishesAhead()
 
 
-def deliver_ahead(ops: ClientOpParser, sublist: Sublist, flusher: Flusher, publisher: Outlet) -> cython.Py_ssize_t:
-    """Deliver the ops that follow in `ops` as far as each has one receiver that gets it unlooked at. Returns their number;
-    `AHEAD.payload` has their bytes."""
+def deliver_ahead(
+    ops: ClientOpParser, at: cython.Py_ssize_t, sublist: Sublist, flusher: Flusher, publisher: Outlet
+) -> cython.Py_ssize_t:
+    """Deliver the ops from `at` on as far as each has one receiver that gets it unlooked at, and have `ops` go on behind
+    them. Returns their number; `AHEAD.payload` has their bytes."""
     total: cython.Py_ssize_t = 0
     AHEAD.payload = 0
     if cython.compiled:
@@ -42,7 +44,8 @@ def deliver_ahead(ops: ClientOpParser, sublist: Sublist, flusher: Flusher, publi
         done: cython.Py_ssize_t
         window: cython.Py_ssize_t = now.window
         more: cython.bint
-        now.collect(ops, ops._position, window, known, sublist.generation)
+        now.collect(ops, at, window, known, sublist.generation)
+        now.step(known)
         while now.count != 0:
             collected = now.count
             then.count = 0
@@ -56,14 +59,17 @@ def deliver_ahead(ops: ClientOpParser, sublist: Sublist, flusher: Flusher, publi
             now.look_up(known)
             done = _append(now, ops.message.buffer, known, flusher, publisher)
             total += done
-            ops._position = now.start[done]
+            then.step(known)
+            ops._position = now.start[done] if total > 0 else ops._position
             if done < collected:
                 window = max(1, done)
                 break
             if more:
                 then.collect(ops, now.start[collected], window, known, sublist.generation)
+                then.step(known)
             now, then = then, now
         AHEAD.window = window
+        AHEAD.lately = cython.cast(cython.p_void, publisher)
         sublist._met += total
     return total
 
@@ -98,7 +104,7 @@ def _append(
             if length <= name or text[name] != 32 or memcmp(text, base + ahead.start[index] + 4, name) != 0:
                 return index
             if sizes & COUNTS_ITSELF:
-                if not _counted(slot[2]):
+                if not counted(slot[2]):
                     return index
             else:
                 slot[2] += 1
@@ -121,13 +127,3 @@ def _append(
                 flusher.mark(outlet)
         return ahead.count
     return 0
-
-
-def _counted(subscription: cython.ulonglong) -> cython.bint:
-    """Count a message for a subscription with wildcards; False if it has a limit."""
-    if cython.compiled:
-        receiver: Receiver = cython.cast(Receiver, cython.cast(cython.p_void, subscription))
-        if receiver.maximum != 0:
-            return False
-        receiver.delivered += 1
-    return True

@@ -187,8 +187,11 @@ class Session(ClientOpHandler):
         first: cython.int
         free: cython.bint
         deliveries: cython.int
+        alone: cython.bint = membership.guard is None and router.forwarding is None
         while True:
-            if ops.count > 1:
+            if alone and AHEAD.goes_on(self.outlet, message) and self._publish_ahead(ops, message.subject - 4) > 0:
+                pass  # mostly with the first op of a read
+            elif ops.count > 1:
                 self.on_publish_run(message, ops.stride, ops.count)
             elif message.headers != message.payload or (
                 membership.guard is not None and not membership.guard.always_publishes(message)
@@ -208,9 +211,8 @@ class Session(ClientOpHandler):
                             deliveries = router.forwarding.route(router, self.outlet, match, message)
                         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
                             self._no_responders(message.subject_bytes(), message.reply_bytes())
-                        if len(match.plain) == 1 and free and membership.guard is None and router.forwarding is None:
-                            self.traffic.messages += deliver_ahead(ops, router.sublist, router.flusher, self.outlet)
-                            self.traffic.bytes += AHEAD.payload
+                        if len(match.plain) == 1 and free and alone:
+                            self._publish_ahead(ops, ops._position)
                     self.traffic.messages += 1
                     self.traffic.bytes += message.end - message.headers
             if not cython.compiled or not ops.next_publish():  # interpreted, `take_publishes` goes on
@@ -228,6 +230,14 @@ class Session(ClientOpHandler):
         self.traffic.messages += len(sizes)
         self.traffic.bytes += sum(sizes)
         return start
+
+    def _publish_ahead(self, ops: ClientOpParser, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Publish what is from `at` on, as far as `deliver_ahead` does; returns the number of messages."""
+        router: Router = self.membership.router
+        count: cython.Py_ssize_t = deliver_ahead(ops, at, router.sublist, router.flusher, self.outlet)
+        self.traffic.messages += count
+        self.traffic.bytes += AHEAD.payload
+        return count
 
     def _publish_series(self, ops: ClientOpParser, match: Match) -> cython.Py_ssize_t:
         """Publish the current op of `ops` and those behind it that have its receivers, if these take messages unlooked at;

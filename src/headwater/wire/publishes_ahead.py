@@ -4,12 +4,13 @@
     PUB a.17 128␍␊ …      PUB b.3 128␍␊ …      PUB a.99 128␍␊ …      up to 64 of them
     1. `collect`          the tag of each subject; then their slots are prefetched, one after the other: each waits until
                           the processor knows where the page is, and in a loop of nothing else these waits overlap
-    2. `look_up`          prefetches the slot behind where it is not that one, then finds it; what it only points to is
-                          prefetched
-    3. the router         appends one message after the other, in their order (`exchange.ahead`)
+    2. `step`             prefetches the slot behind where it is not that one
+    3. `look_up`          finds it; what it only points to is prefetched
+    4. the router         appends one message after the other, in their order (`exchange.ahead`)
 
 With a hundred thousand subjects each step from one object to the next waits for memory, a hundred times as long as for an
-instruction. In passes over many messages these waits overlap, and the next messages are collected before these are appended.
+instruction. In passes over many messages these waits overlap, and between two passes over the same messages there is one
+over others: the next are collected before these are looked up and appended, and step on thereafter.
 
 A pass ends before the first message that is not of this kind: one whose subject the table does not know, which has other
 receivers, headers, or a reply that may be reserved is left to the session. Compiled only.
@@ -21,13 +22,15 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
-    from cython.cimports.headwater.wire.known_subjects import KnownSubjects, tag_of
+    from cython.cimports.headwater.wire.known_subjects import KnownSubjects, Receiver, tag_of
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish_series import _sizes_end
     from cython.cimports.headwater.wire.scan import word_end
     from cython.cimports.libc.string import memcmp
 else:
     from headwater.wire.client_ops import ClientOpParser
-    from headwater.wire.known_subjects import KnownSubjects
+    from headwater.wire.known_subjects import KnownSubjects, Receiver
+    from headwater.wire.message_view import MessageView
 
 
 class PublishesAhead:
@@ -35,13 +38,19 @@ class PublishesAhead:
     changes.
 
     `window`: how many are tried together, more after all of them could be delivered, fewer after not. `payload`: bytes
-    of the payloads that were delivered.
+    of the payloads that were delivered. `lately`: the publisher of the last ones, which may be gone.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.window = 4
         self.payload = 0
+
+    def goes_on(self, publisher: object, message: MessageView) -> cython.bint:
+        """Whether the last messages were this publisher's, and many: so are this one and the next, one may suppose."""
+        if cython.compiled and message.headers == message.payload:
+            return self.window > 16 and self.lately == cython.cast(cython.p_void, publisher)
+        return False
 
     def collect(
         self,
@@ -91,22 +100,27 @@ class PublishesAhead:
                 prefetch(known.slots + self.slot[index] * 8)
         return 0
 
+    def step(self, known: KnownSubjects) -> cython.int:
+        """The second pass. One in four is in a slot behind that of its tag: another line. No branch has to be guessed."""
+        if cython.compiled:
+            index: cython.Py_ssize_t
+            number: cython.Py_ssize_t
+            last: cython.Py_ssize_t = known.size - 1
+            for index in range(self.count):
+                number = (self.slot[index] + (known.slots[self.slot[index] * 8] != self._tag[index])) & last
+                self.slot[index] = number
+                prefetch(known.slots + number * 8)
+        return 0
+
     def look_up(self, known: KnownSubjects) -> cython.int:
-        """The second pass."""
+        """The third pass."""
         if cython.compiled:
             index: cython.Py_ssize_t
             number: cython.Py_ssize_t
             slot: cython.p_ulonglong
             outlet: cython.ulonglong = 0
             sizes: cython.uint
-            last: cython.Py_ssize_t = known.size - 1
-            _step: cython.int
-            # One in four is in a slot behind that of its tag: another line. No branch here has to be guessed.
-            for _step in range(2):
-                for index in range(self.count):
-                    number = (self.slot[index] + (known.slots[self.slot[index] * 8] != self._tag[index])) & last
-                    self.slot[index] = number
-                    prefetch(known.slots + number * 8)
+            self.step(known)
             for index in range(self.count):
                 number = self.slot[index]
                 if known.slots[number * 8] != self._tag[index]:
@@ -125,3 +139,13 @@ class PublishesAhead:
                 if sizes & COUNTS_ITSELF:
                     prefetch(cython.cast(cython.p_void, slot[2]))
         return 0
+
+
+def counted(subscription: cython.ulonglong) -> cython.bint:
+    """Count a message for a subscription with wildcards; False if it has a limit. Compiled only."""
+    if cython.compiled:
+        receiver: Receiver = cython.cast(Receiver, cython.cast(cython.p_void, subscription))
+        if receiver.maximum != 0:
+            return False
+        receiver.delivered += 1
+    return True
