@@ -1,4 +1,4 @@
-"""Rows of `./hw bench growth` with streams: ever more subjects, messages, streams, consumers."""
+"""Rows of `./hw bench growth` with streams: ever more subjects, messages, streams, consumers. See `growth_core`."""
 
 import json
 import socket
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import islice
 
 from contestants import Contestant
-from growth_work import PAYLOAD, PIECE, STRIDE, WAIT, Cost, Taken, cheapest
+from growth_work import PAYLOAD, PIECE, STRIDE, WAIT, Ready, Taken
 from load_generator import Failure, open_link
 from stream_load import ask, store
 
@@ -45,16 +45,15 @@ def publishes(subject: Callable[[int], bytes], numbers: Sequence[int]) -> list[b
     return [b"PUB %b _INBOX.fill %d\r\n%b\r\n" % (subject(number), len(PAYLOAD), PAYLOAD) for number in numbers]
 
 
-def subjects(server: Contestant, count: int, messages: int) -> Cost:
+def subjects(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
     """A stream that holds a message on each of `count` subjects; then more, each on one of them."""
-    with ExitStack() as stack:
-        control, link = manage(server, stack), stack.enter_context(open_link(server.port))
-        taken = Taken(server)
-        ask(control, "$JS.API.STREAM.CREATE.GROW", {"name": "GROW", "subjects": ["grow.>"], "storage": "file"})
-        store(link, (one for one in publishes(lambda number: b"grow.%08d" % number, range(count))))
-        taken.stop()
-        again = publishes(lambda number: b"grow.%08d" % number, [n * STRIDE % count for n in range(messages)])
-        return Cost(cheapest(server, messages, lambda: refill(server, again)), taken.bytes, taken.made)
+    control, link = manage(server, stack), stack.enter_context(open_link(server.port))
+    taken = Taken(server)
+    ask(control, "$JS.API.STREAM.CREATE.GROW", {"name": "GROW", "subjects": ["grow.>"], "storage": "file"})
+    store(link, (one for one in publishes(lambda number: b"grow.%08d" % number, range(count))))
+    taken.stop()
+    again = publishes(lambda number: b"grow.%08d" % number, [n * STRIDE % count for n in range(messages)])
+    return Ready(server, lambda: refill(server, again), messages, taken)
 
 
 def refill(server: Contestant, operations: list[bytes]) -> None:
@@ -65,20 +64,19 @@ def refill(server: Contestant, operations: list[bytes]) -> None:
 MOST_SUBJECTS = 1_000_000
 
 
-def stored(server: Contestant, count: int, messages: int) -> Cost:
+def stored(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
     """A stream of `count` messages on at most MOST_SUBJECTS subjects; the last message of one after the other is got."""
-    with ExitStack() as stack:
-        control, link = manage(server, stack), stack.enter_context(open_link(server.port))
-        wide = min(count, MOST_SUBJECTS)
-        settings = {"name": "GROW", "subjects": ["grow.>"], "storage": "file", "allow_direct": True}
-        ask(control, "$JS.API.STREAM.CREATE.GROW", settings)
-        taken = Taken(server)
-        for first in range(0, count, PORTION):
-            numbers = [n % wide for n in range(first, min(first + PORTION, count))]
-            store(link, publishes(lambda number: b"grow.%08d" % number, numbers))
-        taken.stop()
-        wanted = [b"$JS.API.DIRECT.GET.GROW.grow.%08d" % (n * STRIDE % wide) for n in range(messages)]
-        return Cost(cheapest(server, messages, lambda: get_all(server, wanted)), taken.bytes, taken.made)
+    control, link = manage(server, stack), stack.enter_context(open_link(server.port))
+    wide = min(count, MOST_SUBJECTS)
+    settings = {"name": "GROW", "subjects": ["grow.>"], "storage": "file", "allow_direct": True}
+    ask(control, "$JS.API.STREAM.CREATE.GROW", settings)
+    taken = Taken(server)
+    for first in range(0, count, PORTION):
+        numbers = [n % wide for n in range(first, min(first + PORTION, count))]
+        store(link, publishes(lambda number: b"grow.%08d" % number, numbers))
+    taken.stop()
+    wanted = [b"$JS.API.DIRECT.GET.GROW.grow.%08d" % (n * STRIDE % wide) for n in range(messages)]
+    return Ready(server, lambda: get_all(server, wanted), messages, taken)
 
 
 def get_all(server: Contestant, subjects: list[bytes]) -> None:
@@ -105,22 +103,21 @@ def get_all(server: Contestant, subjects: list[bytes]) -> None:
             rest = received[-2:]
 
 
-def streams(server: Contestant, count: int, messages: int) -> Cost:
+def streams(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
     """`count` streams; messages go to one after the other."""
-    with ExitStack() as stack:
-        control = manage(server, stack)
-        taken = Taken(server)
-        make(
-            control,
-            (
-                (f"$JS.API.STREAM.CREATE.G{n}", {"name": f"G{n}", "subjects": [f"grow.{n}"], "storage": "file"})
-                for n in range(count)
-            ),
-        )
-        taken.stop()
-        width = min(count, 100)  # at a time: how many files are written to is another question
-        again = publishes(lambda number: b"grow.%d" % number, [n % width * (count // width) for n in range(messages)])
-        return Cost(cheapest(server, messages, lambda: refill(server, again)), taken.bytes, taken.made)
+    control = manage(server, stack)
+    taken = Taken(server)
+    make(
+        control,
+        (
+            (f"$JS.API.STREAM.CREATE.G{n}", {"name": f"G{n}", "subjects": [f"grow.{n}"], "storage": "file"})
+            for n in range(count)
+        ),
+    )
+    taken.stop()
+    width = min(count, 100)  # at a time: how many files are written to is another question
+    again = publishes(lambda number: b"grow.%d" % number, [n % width * (count // width) for n in range(messages)])
+    return Ready(server, lambda: refill(server, again), messages, taken)
 
 
 def consumer(number: int) -> tuple[str, object]:
@@ -130,19 +127,18 @@ def consumer(number: int) -> tuple[str, object]:
     return f"$JS.API.CONSUMER.CREATE.{stream}.{name}", {"stream_name": stream, "config": settings}
 
 
-def consumers(server: Contestant, count: int, messages: int) -> Cost:
+def consumers(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
     """`count` pull consumers, a hundred a stream, each with a subject of its own to filter by; messages go to one stream."""
-    with ExitStack() as stack:
-        control = manage(server, stack)
-        make(
-            control,
-            (
-                (f"$JS.API.STREAM.CREATE.G{n}", {"name": f"G{n}", "subjects": [f"grow.{n}.*"], "storage": "file"})
-                for n in range(max(1, count // 100))
-            ),
-        )
-        taken = Taken(server)
-        make(control, (consumer(number) for number in range(count)))
-        taken.stop()
-        again = publishes(lambda number: b"grow.0.c%d" % number, [n % 100 for n in range(messages)])
-        return Cost(cheapest(server, messages, lambda: refill(server, again)), taken.bytes, taken.made)
+    control = manage(server, stack)
+    make(
+        control,
+        (
+            (f"$JS.API.STREAM.CREATE.G{n}", {"name": f"G{n}", "subjects": [f"grow.{n}.*"], "storage": "file"})
+            for n in range(max(1, count // 100))
+        ),
+    )
+    taken = Taken(server)
+    make(control, (consumer(number) for number in range(count)))
+    taken.stop()
+    again = publishes(lambda number: b"grow.0.c%d" % number, [n % 100 for n in range(messages)])
+    return Ready(server, lambda: refill(server, again), messages, taken)

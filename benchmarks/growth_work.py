@@ -1,14 +1,18 @@
 """What every row of `./hw bench growth` needs: a flow of messages that is counted, and what a server takes for work."""
 
+import os
 import socket
+import statistics
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from contestants import Contestant, read_cpu_time, resident_bytes
 from load_generator import Failure
 
-REPEATS = 3
+CORES = sorted(os.sched_getaffinity(0))
 PAYLOAD = b"x" * 128
 STRIDE = 7919  # a prime: neighbours in time are not neighbours in any table
 PIECE = 1 << 18  # bytes sent at once
@@ -16,52 +20,41 @@ WAIT = 120.0  # seconds without a byte
 
 
 class Flow:
-    """A connection that counts the bytes it gets, in a thread; and what a publisher sends to it."""
+    """What a publisher sends, again and again, and how many bytes a receiver then gets, which are counted."""
 
-    def __init__(self, receiver: socket.socket) -> None:
-        self._receiver = receiver
+    def __init__(
+        self, publisher: socket.socket, receiver: socket.socket, operations: Sequence[bytes], expected: int
+    ) -> None:
+        self._publisher, self._receiver = publisher, receiver
+        self._sent, self._expected = b"".join(operations), expected
         receiver.settimeout(WAIT)
 
-    def move(self, publisher: socket.socket, operations: Sequence[bytes], expected: int) -> None:
-        """Send `operations`; returns when `expected` bytes have arrived. Raises Failure when they do not."""
-        sending = threading.Thread(target=publisher.sendall, args=(b"".join(operations),), daemon=True)
+    def move(self) -> None:
+        """Returns when all has arrived. Raises Failure when it does not."""
+        sending = threading.Thread(target=self._publisher.sendall, args=(self._sent,), daemon=True)
         sending.start()
-        arrived, rest = 0, b""
-        while arrived < expected:
-            chunk = self._receiver.recv(PIECE)
-            if not chunk:
-                raise Failure(f"closed after {arrived} of {expected} bytes")
-            arrived += len(chunk)
-            if pings := (rest + chunk).count(b"PING\r\n"):  # nothing else has these bytes
-                self._receiver.sendall(b"PONG\r\n" * pings)
-                arrived -= 6 * pings
-            rest = chunk[-5:]
+        await_bytes(self._receiver, self._expected)
         sending.join(WAIT)
-        if arrived != expected:
-            raise Failure(f"{arrived} bytes arrived where {expected} were to come")
 
 
-def cheapest(server: Contestant, messages: int, work: Callable[[], None]) -> float:
-    """CPU microseconds a message, of the cheapest repetition. The first one warms up and does not count."""
-    work()
-    costs = []
-    for _ in range(REPEATS):
-        before = read_cpu_time(server.pid)
-        work()
-        costs.append(1e6 * read_cpu_time(server.pid).since(before).scheduled / messages)
-    return min(costs)
-
-
-class Cost(NamedTuple):
-    """Microseconds of the server's CPU a message; resident bytes and CPU seconds that the things took together."""
-
-    cpu: float
-    bytes: int
-    made: float
+def await_bytes(receiver: socket.socket, expected: int) -> None:
+    """Returns when so many bytes have arrived. Raises Failure when it is not so many."""
+    arrived, rest = 0, b""
+    while arrived < expected:
+        chunk = receiver.recv(PIECE)
+        if not chunk:
+            raise Failure(f"closed after {arrived} of {expected} bytes")
+        arrived += len(chunk)
+        if pings := (rest + chunk).count(b"PING\r\n"):  # nothing else has these bytes
+            receiver.sendall(b"PONG\r\n" * pings)
+            arrived -= 6 * pings
+        rest = chunk[-5:]
+    if arrived != expected:
+        raise Failure(f"{arrived} bytes arrived where {expected} were to come")
 
 
 class Taken:
-    """What the server takes from now on."""
+    """What the server takes from now on until `stop`: resident bytes, CPU seconds."""
 
     def __init__(self, server: Contestant) -> None:
         self._pid = server.pid
@@ -71,3 +64,60 @@ class Taken:
     def stop(self) -> None:
         self.bytes = resident_bytes(self._pid) - self._bytes
         self.made = read_cpu_time(self._pid).since(self._cpu).scheduled
+
+
+class Ready(NamedTuple):
+    """A server that has so many of something: the work that is measured, its messages, and what the things took."""
+
+    server: Contestant
+    work: Callable[[], None]
+    messages: int
+    taken: Taken
+
+    def cost(self) -> float:
+        """Do the work once: the server's CPU microseconds a message."""
+        before = read_cpu_time(self.server.pid)
+        self.work()
+        return 1e6 * read_cpu_time(self.server.pid).since(before).scheduled / self.messages
+
+
+class Cost(NamedTuple):
+    """Of one size: the server's CPU microseconds a message in each round, and that by what the smallest size took in the
+    same round; resident bytes and CPU seconds that the things took together."""
+
+    cpu: list[float]
+    times: list[float]
+    bytes: int
+    made: float
+
+    @property
+    def growth(self) -> float:
+        return statistics.median(self.times)
+
+    @property
+    def span(self) -> str:
+        return f"{self.growth:.2f}x ({min(self.times):.2f}-{max(self.times):.2f})"
+
+
+@contextmanager
+def apart(servers: Sequence[Contestant]) -> Iterator[None]:
+    """The servers have a core for themselves, where there are two: with their clients on one core, which the kernel likes,
+    what was sent is still in its cache, and a message takes a third less or not."""
+    for server in servers:
+        for task in Path(f"/proc/{server.pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), {CORES[-1]})
+    os.sched_setaffinity(0, {CORES[0]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, CORES)
+
+
+def compare(sizes: Sequence[Ready], rounds: int, warm_up: int) -> list[Cost]:
+    """Do the work at one size after the other, `rounds` times: what else the machine does then falls on all of them. The
+    first `warm_up` rounds do not count: tables that grow with what is met have grown thereafter."""
+    cpu = [[ready.cost() for ready in sizes] for _ in range(warm_up + rounds)][warm_up:]
+    return [
+        Cost([each[n] for each in cpu], [each[n] / each[0] for each in cpu], ready.taken.bytes, ready.taken.made)
+        for n, ready in enumerate(sizes)
+    ]

@@ -5,6 +5,8 @@ cdef Py_ssize_t SLOTS
 cdef uint64_t PRIME
 cdef int TARGETS
 cdef int SUBJECT
+cdef int NEAR
+cdef Py_ssize_t FIRST_ROOM
 cdef int EVENTS
 cdef Py_ssize_t HIGH
 
@@ -17,12 +19,18 @@ cdef int poll
 cdef int interested
 cdef Py_ssize_t generation
 cdef int dirty_count
+cdef int *literals
+cdef int *wild
+cdef int wild_count
 cdef int *dirty
 
 cdef int watch(int descriptor, int operation, int wanted) except -1
 cdef Py_ssize_t parse(int descriptor, const char *data, Py_ssize_t size) except -1
 cdef Py_ssize_t control(int descriptor, const char *line, Py_ssize_t size) except -1
 cdef Knowns known(const char *subject, Py_ssize_t size) except NULL
+cdef Knowns remember(Knowns found, uint64_t mixed, const char *subject, Py_ssize_t size) except NULL
+cdef int add_target(Knowns found, int number) except -1
+cdef int *literal(const char *subject, Py_ssize_t size) except NULL
 cdef bint covers(Interests interest, const char *subject, Py_ssize_t size)
 cdef int deliver(Knowns found, const char *verb, Py_ssize_t verb_size, const char *subject, Py_ssize_t size, const char *tail, Py_ssize_t tail_size) except -1
 cdef char *room(int descriptor, Py_ssize_t size) except NULL

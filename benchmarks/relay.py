@@ -1,5 +1,6 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False, cdivision=True
-"""The floor under every row of `./hw bench broker`: a relay that does only what no broker can omit.
+"""The floor under the rows of `./hw bench broker`, and of `./hw bench growth` without streams: a relay that does only what
+no broker can omit.
 
 It reads up to 256 KiB at a time, finds each control line by its newline and its length by the last number, looks the
 subject up in one hash of literal subjects, appends the rest of the message to each subscriber's own prefix, and writes once
@@ -7,8 +8,8 @@ to each subscriber when a round of reads is over. Wildcards are matched once per
 subscribers.
 
 It omits everything else of a broker: log-in, permissions, accounts, queue groups, limits, UNSUB, TLS, and tolerance of bad
-input; subjects have at most 47 bytes, a subject at most 16 subscribers, a sid at most 23 bytes. The difference between a
-broker's cost and the relay's is the cost of those.
+input; subjects have at most 47 bytes, a sid at most 23 bytes. The difference between a broker's cost and the relay's is the
+cost of those. What it costs more with many of something is the kernel's and the memory's: nothing is read ahead.
 
 It is only ever compiled (Cython's pure-Python mode; `contestants.start_relay` runs it): no object is touched between two
 messages.
@@ -42,18 +43,21 @@ from cython.cimports.relay_system import (
     memcmp,
     memcpy,
     memmove,
+    memset,
     realloc,
     recv,
     send,
     uint64_t,
 )
 
-MOST_LINKS = 4096  # descriptors
-MOST_INTERESTS = 4096
+MOST_LINKS = 1 << 14  # descriptors
+MOST_INTERESTS = 1 << 17
 READ: cython.Py_ssize_t = 256 << 10
-SLOTS: cython.Py_ssize_t = 1 << 18  # of the hash: one subject each, replaced by a newer one
+SLOTS: cython.Py_ssize_t = 1 << 18  # of each hash
+NEAR: cython.int = 4  # slots that a subject may be in; there is a newer one where all are taken
 PRIME: uint64_t = 1099511628211  # of FNV-1a
-TARGETS: cython.int = 16
+TARGETS: cython.int = 12  # subscribers that a slot has room for; of more there is an array
+FIRST_ROOM: cython.Py_ssize_t = 4096  # bytes of a subscriber's output, before it needs more
 SUBJECT: cython.int = 48
 EVENTS: cython.int = 256
 HIGH: cython.Py_ssize_t = 8 << 20  # bytes that a subscriber may lag behind; beyond that the relay waits for it
@@ -69,7 +73,10 @@ events: Events = cython.NULL
 arrived: cython.p_char = cython.NULL
 poll: cython.int = 0
 interested: cython.int = 0
-generation: cython.Py_ssize_t = 0
+literals: cython.p_int = cython.NULL  # a hash of subjects without wildcards: number of the last interest, plus 1
+wild: cython.p_int = cython.NULL  # the numbers of the other interests
+wild_count: cython.int = 0
+generation: cython.Py_ssize_t = 1
 dirty: cython.p_int = cython.NULL
 dirty_count: cython.int = 0
 
@@ -152,7 +159,7 @@ def parse(descriptor: cython.int, data: cython.p_const_char, size: cython.Py_ssi
 
 def control(descriptor: cython.int, line: cython.p_const_char, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """CONNECT, PING, PONG, and SUB without a queue group."""
-    global interested, generation
+    global interested, generation, wild_count
     if line[0] == ord("P") and line[1] == ord("I"):
         write_text(descriptor, b"PONG\r\n", 6)
     elif line[0] == ord("S"):
@@ -168,6 +175,13 @@ def control(descriptor: cython.int, line: cython.p_const_char, size: cython.Py_s
         memcpy(place.subject, cython.cast(cython.p_const_char, subject), len(subject))
         memcpy(place.sid, cython.cast(cython.p_const_char, sid), len(sid))
         place.sid[len(sid)] = ord(" ")
+        if subject[-1:] in (b"*", b">"):
+            wild[wild_count] = interested
+            wild_count += 1
+        else:
+            slot: cython.p_int = literal(place.subject, place.subject_size)
+            place.following = slot[0]
+            slot[0] = interested + 1
         interested += 1
         generation += 1
     return 0
@@ -182,39 +196,83 @@ def known(subject: cython.p_const_char, size: cython.Py_ssize_t) -> Knowns:
     at: cython.Py_ssize_t
     for at in range(size):
         mixed = (mixed ^ cython.cast(cython.uchar, subject[at])) * PRIME
-    found: Knowns = cython.address(table[(mixed ^ (mixed >> 29)) & (SLOTS - 1)])
-    if found.size == size and found.hash == mixed and memcmp(found.subject, subject, size) == 0:
-        return found
+    first: uint64_t = mixed ^ (mixed >> 29)
+    found: Knowns = cython.NULL
+    step: cython.int
+    for step in range(NEAR):
+        found = cython.address(table[(first + step) & (SLOTS - 1)])
+        if found.size == size and found.hash == mixed and memcmp(found.subject, subject, size) == 0:
+            return found
+    for step in range(NEAR):
+        found = cython.address(table[(first + step) & (SLOTS - 1)])
+        if found.generation != generation:
+            break
+    return remember(found, mixed, subject, size)
+
+
+def remember(found: Knowns, mixed: uint64_t, subject: cython.p_const_char, size: cython.Py_ssize_t) -> Knowns:
+    """Have this entry be the subject's."""
     if size >= SUBJECT:
         raise OSError("a subject that is longer than the relay takes")
     found.hash = mixed
     found.size = size
     found.count = 0
+    found.generation = generation
     memcpy(found.subject, subject, size)
-    number: cython.int
-    for number in range(interested):
-        if covers(cython.address(interests[number]), subject, size):
-            if found.count == TARGETS:
-                raise OSError("more subscribers than the relay takes")
-            found.targets[found.count] = number
-            found.count += 1
+    number: cython.int = literal(subject, size)[0]
+    while number > 0:
+        if interests[number - 1].descriptor >= 0:
+            add_target(found, number - 1)
+        number = interests[number - 1].following
+    for number in range(wild_count):
+        if covers(cython.address(interests[wild[number]]), subject, size):
+            add_target(found, wild[number])
     return found
 
 
+def add_target(found: Knowns, number: cython.int) -> cython.int:
+    count: cython.int = found.count
+    if count < TARGETS:
+        found.targets[count] = number
+    else:
+        if count == TARGETS or (count >= 32 and count & (count - 1) == 0):
+            size: cython.Py_ssize_t = max(32, 2 * count)
+            found.more = cython.cast(cython.p_int, realloc(found.more, size * cython.sizeof(cython.int)))
+            if found.more == cython.NULL:
+                raise MemoryError
+            if count == TARGETS:
+                memcpy(found.more, found.targets, TARGETS * cython.sizeof(cython.int))
+        found.more[count] = number
+    found.count = count + 1
+    return 0
+
+
+def literal(subject: cython.p_const_char, size: cython.Py_ssize_t) -> cython.p_int:
+    """Where the hash of literal subjects has this one; 0 stands there when it has not."""
+    mixed: uint64_t = size
+    at: cython.Py_ssize_t
+    for at in range(size):
+        mixed = (mixed ^ cython.cast(cython.uchar, subject[at])) * PRIME
+    mixed ^= mixed >> 29
+    while True:
+        slot: cython.p_int = cython.address(literals[mixed & (SLOTS - 1)])
+        if slot[0] == 0:
+            return slot
+        interest: Interests = cython.address(interests[slot[0] - 1])
+        if interest.subject_size == size and memcmp(interest.subject, subject, size) == 0:
+            return slot
+        mixed += 1
+
+
 def covers(interest: Interests, subject: cython.p_const_char, size: cython.Py_ssize_t) -> cython.bint:
-    """`>` and `*` are supported as last tokens only."""
+    """Of an interest with a wildcard, which is the last token."""
     own: cython.int = interest.subject_size
-    last: cython.char = interest.subject[own - 1]
-    if interest.descriptor < 0:
+    if interest.descriptor < 0 or size < own or memcmp(interest.subject, subject, own - 1) != 0:
         return False
-    if last == ord(">"):
-        return size >= own and memcmp(interest.subject, subject, own - 1) == 0
-    if last == ord("*"):
-        if size < own or memcmp(interest.subject, subject, own - 1) != 0:
-            return False
-        alone: cython.bint = memchr(subject + own - 1, ord("."), size - own + 1) == cython.NULL
-        return alone
-    return own == size and memcmp(interest.subject, subject, size) == 0
+    if interest.subject[own - 1] == ord(">"):
+        return True
+    alone: cython.bint = memchr(subject + own - 1, ord("."), size - own + 1) == cython.NULL
+    return alone
 
 
 # ── out ──
@@ -231,8 +289,11 @@ def deliver(
 ) -> cython.int:
     """`tail`: everything after the subject and its blank, to the end of the payload."""
     number: cython.int
+    targets: cython.p_int = found.more
+    if found.count <= TARGETS:
+        targets = cython.address(found.targets[0])
     for number in range(found.count):
-        interest: Interests = cython.address(interests[found.targets[number]])
+        interest: Interests = cython.address(interests[targets[number]])
         to: cython.p_char = room(interest.descriptor, verb_size + size + interest.sid_size + 1 + tail_size)
         memcpy(to, verb, verb_size)
         to += verb_size
@@ -258,7 +319,7 @@ def room(descriptor: cython.int, size: cython.Py_ssize_t) -> cython.p_char:
             link.end -= link.begin
             link.begin = 0
         while link.end + size > link.room:
-            link.room = 2 * link.room if link.room else READ
+            link.room = 2 * link.room if link.room else FIRST_ROOM
         link.out = cython.cast(cython.p_char, realloc(link.out, link.room))
         if link.out == cython.NULL:
             raise MemoryError
@@ -309,10 +370,11 @@ _sockets: dict[int, socket.socket] = {}
 
 
 def accept(listener: socket.socket) -> None:
-    global interested
+    global interested, wild_count
     link, _ = listener.accept()
-    if not _sockets:
-        interested = 0
+    if not _sockets and interested > 0:
+        interested = wild_count = 0
+        memset(literals, 0, SLOTS * cython.sizeof(cython.int))
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     link.sendall(INFO)
     descriptor: cython.int = link.fileno()
@@ -324,9 +386,11 @@ def accept(listener: socket.socket) -> None:
 
 
 def main() -> None:
-    global links, interests, table, events, arrived, poll, dirty, dirty_count
+    global links, interests, table, events, arrived, poll, dirty, dirty_count, literals, wild
     links = cython.cast(Links, calloc(MOST_LINKS, cython.sizeof(Link)))
     interests = cython.cast(Interests, calloc(MOST_INTERESTS, cython.sizeof(Interest)))
+    literals = cython.cast(cython.p_int, calloc(SLOTS, cython.sizeof(cython.int)))
+    wild = cython.cast(cython.p_int, calloc(MOST_INTERESTS, cython.sizeof(cython.int)))
     table = cython.cast(Knowns, calloc(SLOTS, cython.sizeof(Known)))
     events = cython.cast(Events, calloc(EVENTS, cython.sizeof(Event)))
     arrived = cython.cast(cython.p_char, calloc(2, READ))

@@ -30,6 +30,7 @@ cdef extern from "string.h":
     int memcmp(const void *one, const void *other, size_t size)
     void *memcpy(void *target, const void *source, size_t size)
     void *memmove(void *target, const void *source, size_t size)
+    void *memset(void *target, int value, size_t size)
 
 cdef extern from "stdlib.h":
     void *calloc(size_t count, size_t size)
@@ -52,13 +53,16 @@ cdef struct s_interest:
     int subject_size
     char sid[24]
     int sid_size
+    int following
 
 cdef struct s_known:
     uint64_t hash
     char subject[48]
     int size
     int count
-    int targets[16]
+    int targets[12]
+    int *more
+    Py_ssize_t generation
 
 ctypedef s_link Link
 ctypedef s_interest Interest

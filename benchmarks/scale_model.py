@@ -26,8 +26,9 @@ _BROKER = r"^{} +[\d.]+ \([\d.-]+\) +" + _NUMBER + r" \("  # a row of `./hw benc
 # A row of `./hw bench growth` at a size.
 _GROWN = r"^{}: server CPU us/message\n(?:  headwater .*\n)*?  headwater +{} +"
 _CPU = _GROWN + _NUMBER
-_BYTES = _GROWN + r"[\d.]+ +[\d.]+x +" + _NUMBER
-_MADE = _GROWN + r"[\d.]+ +[\d.]+x +[\d,]+ bytes +" + _NUMBER + " us each"
+_TIMES = r"[\d.]+ +[\d.]+x(?: \([\d.-]+\))? +"
+_BYTES = _GROWN + _TIMES + _NUMBER
+_MADE = _GROWN + _TIMES + r"[\d,]+ bytes +" + _NUMBER + " us each"
 
 
 class Cost(NamedTuple):

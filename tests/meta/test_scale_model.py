@@ -20,9 +20,9 @@ def model() -> ModuleType:
 
 
 GROWTH = """connections that publish in turn: server CPU us/message
-  headwater          100     4.975   1.00x      4,874 bytes    460.51 us each  ##########
-  headwater       10,000     3.250   0.65x      5,102 bytes    414.08 us each  ######
-  nats-server     10,000     8.728   0.61x     46,825 bytes    192.99 us each  ######
+  headwater          100     4.975    1.00x (1.00-1.00)      4,874 bytes    460.51 us each  ##########
+  headwater       10,000     3.250    0.65x (0.61-0.70)      5,102 bytes    414.08 us each  ######
+  nats-server     10,000     8.728    0.61x (0.60-0.62)     46,825 bytes    192.99 us each  ######
 connections, silent: server CPU us/message
   headwater       10,000     0.078   1.22x      6,240 bytes each  ############
 """
