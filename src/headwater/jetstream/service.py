@@ -1,6 +1,6 @@
 """JetStream: streams on disk, and the API under `$JS.API.>` by which clients create, read and inspect them.
 
-    $JS.API.<verb>.<names>   ─▶ `on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
+    $JS.API.<verb>.<names>   ─▶ `on_api` ─▶ `routes` ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
     $JS.API.STREAM.SNAPSHOT, RESTORE ─▶ backup_api.py, and chunks on subjects of their own
     $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
     $JS.API.DIRECT.GET.<stream>…                   ─▶ direct_get.py, for streams that allow it

@@ -47,6 +47,22 @@ def test_other_files_are_no_accounts(tmp_path: Path) -> None:
     assert AccountDirectory(tmp_path).tokens == {}
 
 
+def test_a_jwt_that_cannot_be_read_is_reported_and_the_others_are_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    AccountDirectory(tmp_path).save(SECOND, "two")
+    (tmp_path / f"{FIRST}.jwt").write_bytes(b"\xff\x00")
+    third = encode_nkey(NkeyKind.ACCOUNT, bytes(32))
+    (tmp_path / f"{third}.jwt").mkdir()
+    assert AccountDirectory(tmp_path).tokens == {SECOND: "two"}
+    assert sorted(record.getMessage() for record in caplog.records) == sorted(
+        [
+            f"account_jwt_unreadable account={FIRST} reason=it is no text",
+            f"account_jwt_unreadable account={third} reason=Is a directory",
+        ]
+    )
+
+
 @pytest.mark.parametrize(("hard", "left"), [(False, [f"{FIRST}.jwt.deleted"]), (True, [])])
 def test_a_deleted_account_leaves_a_file_unless_it_is_hard(tmp_path: Path, hard: bool, left: list[str]) -> None:
     directory = AccountDirectory(tmp_path, hard_delete=hard)

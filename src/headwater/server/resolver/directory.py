@@ -6,11 +6,14 @@ of the SHA-256 of all JWTs.
 """
 
 import hashlib
+import logging
 import os
 from pathlib import Path
 
 from headwater.errors import ConfigError, EnvironmentProblem
 from headwater.model.nkey import NkeyKind, decode_nkey
+
+logger = logging.getLogger(__name__)
 
 _ENDING = ".jwt"
 
@@ -97,7 +100,9 @@ class AccountDirectory:
     def _read(self, key: str) -> str:
         try:
             return self._path_of(key).read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError):
+        except (OSError, UnicodeDecodeError) as error:  # the account is missing here until somebody pushes it again
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            logger.error("account_jwt_unreadable account=%s reason=%s", key, reason)
             return ""
 
     def _path_of(self, key: str) -> Path:
