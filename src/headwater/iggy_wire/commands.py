@@ -1,4 +1,4 @@
-"""The commands of the protocol, one class each, the same in every era.
+"""The commands of the protocol, one class each, the same in every era (eras.py names them by letters).
 
 `command_codec` has the binary layout of each, era by era; a field that an era does not have keeps its default. `Code`
 has upstream's numbers, which never changed.
@@ -118,7 +118,7 @@ class DescribeOptions(Command):
 
 @dataclass(frozen=True, slots=True)
 class BindSession(Command):
-    """Continue the session of another connection, requested by W's clients after a reconnect; refused, so that they log
+    """Continue the session of another connection, requested by clients of era W after a reconnect; refused, so that they log
     in instead. `body`: the login's beginning, the session, and its secret."""
 
     body: bytes = field(default=b"", repr=False)
@@ -126,7 +126,7 @@ class BindSession(Command):
 
 @dataclass(frozen=True, slots=True)
 class UpdateResource(Command):
-    """W's general update command. `target`: scope 1 a topic (stream and topic), 2 a stream, 3 a user. `options` is a
+    """Era W's general update. `target`: scope 1 a topic (stream and topic), 2 a stream, 3 a user. `options` is a
     block of new values, `reset` names the options that get their defaults."""
 
     target: tuple[int, tuple[Identifier, ...]]
@@ -541,7 +541,7 @@ class FetchMessages(Command):
 
 @dataclass(frozen=True, slots=True)
 class GetOffset(Command):
-    """`incarnation`, here and below: that of the partition in the header of W's request."""
+    """`incarnation`, here and below: that of the partition in the header of a request of era W."""
 
     consumer: Consumer
     stream: Identifier

@@ -254,7 +254,7 @@ class Log:
         if self._writer.failure is not None:
             raise self._writer.failure
         start, end = max(start, self._live.start), min(end, self._live.end)
-        if start >= end or not self._absent_from_now(start, end):
+        if not self._live.count_in(start, end):
             return 0
         gone = 0
         at = max(0, bisect_right(self.reader.segments, start, key=lambda segment: segment.base_offset) - 1)
@@ -315,10 +315,6 @@ class Log:
         """The segment of a readable record."""
         segments = self.reader.segments
         return segments[bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1]
-
-    def _absent_from_now(self, start: int, end: int) -> bool:
-        """Make the range absent; whether it had any records."""
-        return self._live.absent.count(start, end) < end - start
 
     @property
     def has_deletions(self) -> bool:
@@ -423,9 +419,8 @@ class Log:
             return None
         absent, identity = self._live.absent.part(start, end), self._writer.identity
 
-        def contents() -> (
-            bytes
-        ):  # runs in the worker: nothing is published meanwhile, and `absent` is a copy without later deletions
+        # In the worker: nothing is published meanwhile, and `absent` is a copy without later deletions.
+        def contents() -> bytes:
             return encode_checkpoint(encode_index(facts, absent, start, end, document), identity, start, end)
 
         return Upkeep(start, checkpoint=contents)
