@@ -10,8 +10,8 @@ from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     confirm,
+    confirm_changes,
     current,
-    differences,
     jetstream_of,
     run_app,
     seconds,
@@ -124,15 +124,9 @@ def edit_consumer(
         given["filter_subjects"] = filters if len(filters) > 1 else None
     kept = {key: value for key, value in given.items() if value is not None or key == "filter_subjects"}
     wanted = msgspec.structs.replace(before, **kept)
-    changes = differences(before, wanted)
-    if not changes:
-        current().show({"changed": {}}, lambda: ["No difference in configuration"])
+    question = f"Really edit Consumer {stream_name} > {name}?"
+    if not confirm_changes(before, wanted, question, dry_run=dry_run, force=force):
         return
-    if not current().json or dry_run:
-        current().show({"changed": changes}, lambda: [f"{key}: {old} -> {new}" for key, (old, new) in changes.items()])
-    if dry_run:
-        return
-    confirm(f"Really edit Consumer {stream_name} > {name}?", force=force)
     info = current().run(lambda client: jetstream_of(client).update_consumer(stream_name, wanted))
     current().show(info, lambda: ["", *_describe_consumer(info)])
 

@@ -193,7 +193,20 @@ def read_document(path: str, kind: type[T]) -> T:
         raise ConfigError(f"{path} is no {kind.__name__}: {error}", value=path) from None
 
 
-def differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
+def confirm_changes(before: object, after: object, question: str, *, dry_run: bool, force: bool) -> bool:
+    """Show how two configurations differ, and ask; whether the change is to be made."""
+    changes = _differences(before, after)
+    if not changes:
+        current().show({"changed": {}}, lambda: ["No difference in configuration"])
+        return False
+    if not current().json or dry_run:
+        current().show({"changed": changes}, lambda: [f"{key}: {old} -> {new}" for key, (old, new) in changes.items()])
+    if not dry_run:
+        confirm(question, force=force)
+    return not dry_run
+
+
+def _differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
     """The fields in which two values of one type differ, in their JSON form: before and after."""
     old, new = (
         {name: msgspec.to_builtins(getattr(each, name), enc_hook=write_wire) for name in each.__struct_fields__}  # type: ignore[attr-defined]

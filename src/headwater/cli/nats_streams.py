@@ -11,8 +11,8 @@ from headwater.cli.nats_backup import backup_stream, restore_backup
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     confirm,
+    confirm_changes,
     current,
-    differences,
     jetstream_of,
     read_document,
     run_app,
@@ -132,15 +132,8 @@ def edit_stream(
 
 
 def _change_stream(before: StreamConfig, wanted: StreamConfig, *, dry_run: bool, force: bool) -> None:
-    changes = differences(before, wanted)
-    if not changes:
-        current().show({"changed": {}}, lambda: ["No difference in configuration"])
+    if not confirm_changes(before, wanted, f"Really edit Stream {wanted.name}?", dry_run=dry_run, force=force):
         return
-    if not current().json or dry_run:
-        current().show({"changed": changes}, lambda: [f"{key}: {old} -> {new}" for key, (old, new) in changes.items()])
-    if dry_run:
-        return
-    confirm(f"Really edit Stream {wanted.name}?", force=force)
     info = current().run(lambda client: jetstream_of(client).update_stream(wanted))
     current().show(info, lambda: ["", *_describe_stream(info)])
 
