@@ -409,12 +409,7 @@ class Router:
                     called = []
                 called.append(subscription)
                 deliveries += 1
-            elif self._deliver_to(
-                subscription,
-                publisher,
-                own_subject,
-                message,
-            ):
+            elif self._deliver_to(subscription, publisher, own_subject, message):
                 deliveries += 1
         if not match.groups and called is None:
             return deliveries
@@ -434,12 +429,7 @@ class Router:
                     called.append(subscription)
                     deliveries += 1
                     break
-                if self._deliver_to(
-                    subscription,
-                    publisher,
-                    own_subject,
-                    message,
-                ):
+                if self._deliver_to(subscription, publisher, own_subject, message):
                     deliveries += 1
                     break
                 position += 1
@@ -549,14 +539,7 @@ class Router:
         Each receiver gets all of them before the next gets any. Returns the number of receivers.
         """
         if self.forwarding is not None:
-            return self.forwarding.route_run(
-                self,
-                publisher,
-                match,
-                message,
-                stride,
-                count,
-            )
+            return self.forwarding.route_run(self, publisher, match, message, stride, count)
         return self.route_run_here(publisher, match, message, stride, count)
 
     def route_run_here(
