@@ -106,6 +106,22 @@ def test_the_first_failure_ends_the_publishing_and_is_raised_at_the_end(answer: 
     finish(main())
 
 
+def test_a_refusal_says_which_message_it_was() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            with pytest.raises(JetStreamError) as caught:
+                async with client.jetstream().publisher() as publisher:
+                    await peer.receive_line()
+                    await publisher.publish("a.1")
+                    await publisher.publish("a.2")
+                    await receive_publish(peer)
+                    ack(peer, await receive_publish(peer), FAILURES[0][0])
+            assert caught.value.value == "a.2"
+            assert caught.value.__notes__ == ["It was message 2 of 2 so far, on 'a.2'."]
+
+    finish(main())
+
+
 def test_a_failure_is_raised_by_the_next_publish_to_every_task() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):

@@ -196,6 +196,8 @@ class FastPublisher:
         elif answer.type == "err" and answer.error is not None:
             self.refused += 1
             self.refusal = JetStreamError(answer.error.code, answer.error.err_code, answer.error.description)
+            self.refusal.value = answer.seq
+            self.refusal.add_note(f"It was message {answer.seq} of a fast batch on {self._subject!r}.")
             if not self._is_gap_allowed:
                 raise self.refusal
         else:

@@ -6,7 +6,8 @@
 
 A server that syncs before it acknowledges can then serve many publishes with one sync. All acks arrive at one inbox;
 the subject's last token identifies the message. The first failure ends the publishing and is raised by the next call
-and at the end; messages unacknowledged by then may or may not be stored: publish them again under their message ids.
+and at the end; a refusal has the subject of its message as `value`, and says in a note which one it was. Messages
+unacknowledged by then may or may not be stored: publish them again under their message ids.
 Several tasks may share a publisher; all of them get the failure.
 """
 
@@ -21,7 +22,14 @@ from headwater.client_connection.awaitables import Bell
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.events import TAKEN, Closed, Disconnected, Event, Refused
 from headwater.client_connection.requests import is_no_responders
-from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
+from headwater.errors import (
+    ConnectionClosed,
+    HeadwaterError,
+    JetStreamError,
+    LocalProtocolError,
+    NoResponders,
+    RequestTimeout,
+)
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -136,6 +144,10 @@ class Publisher:
                 raise NoResponders(f"no stream captures {subject!r}", value=subject, hint="create the stream first")
             ack = decode_answer(message.data, PubAck, f"the publish on {subject!r}")
         except HeadwaterError as error:
+            if isinstance(error, JetStreamError):
+                number = message.subject.rpartition(".")[2]
+                error.value = subject
+                error.add_note(f"It was message {number} of {self._sent} so far, on {subject!r}.")
             self._failure = self._failure or error
         else:
             self.acknowledged += 1
