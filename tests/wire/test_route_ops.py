@@ -394,6 +394,11 @@ def test_a_leaf_nodes_lines_and_payloads_have_their_own_limits() -> None:
     assert parse(b"LS+ " + b"x" * 20 + b"\r\n") == [("violation", violations.CONTROL_LINE_TOO_LONG)]
 
 
+def test_a_message_beyond_the_limit_is_named_before_its_connection_ends(caplog: pytest.LogCaptureFixture) -> None:
+    RouteOpParser(Recorder(), b"", route_ops.LEAF, 20, 4).parse(bytearray(b"LMSG foo 5\r\n"), 0, 12)
+    assert "message_refused subject=b'foo' size=5 limit=4" in caplog.text
+
+
 @given(st.binary(max_size=60), st.lists(st.integers(0, 80), max_size=4))
 def test_any_bytes_of_a_leaf_node_in_any_pieces_give_the_same_calls(noise: bytes, cuts: list[int]) -> None:
     data = b"LMSG foo | a 2\r\nhi\r\nLS+ a q 2\r\n" + noise

@@ -33,6 +33,8 @@ Any chunking of the input gives the same calls (a run counts as that many messag
 one `on_violation`, never raised.
 """
 
+import logging
+
 import cython
 
 from headwater.wire.verbs import SUSPEND, Phase, Sender, Spellings, spellings
@@ -48,6 +50,8 @@ else:
     from headwater.wire.message_view import MessageView
     from headwater.wire.route_frames import MessageLine
     from headwater.wire.scan import parse_size, skip_blanks, token_end
+
+logger = logging.getLogger(__name__)
 
 # Dialects; UNDECIDED until the peer's ops have shown which one it speaks.
 UNDECIDED: int = 0
@@ -343,6 +347,8 @@ class RouteOpParser:
         if total < 0 or header_size < 0 or header_size > total:
             return self._violation(BAD_ARGUMENTS)
         if total > self._max_payload:
+            subject: bytes = slice_bytes(buffer, message.subject, message.subject_end)
+            logger.warning("message_refused subject=%r size=%d limit=%d", subject, total, self._max_payload)
             return self._violation(PAYLOAD_TOO_LARGE)
         end = newline + 1 + total
         if (filled > end and buffer[end] != 13) or (filled > end + 1 and buffer[end + 1] != 10):
