@@ -1,6 +1,7 @@
 """Messages as Arrow record batches: the buffers that the reader filled become Arrow's in place.
 
-The only module of the client that knows Arrow; `Subscription.record_batches` imports it when it is used. The fields are
+The only module of the client that knows Arrow; `Subscription.record_batches` imports it when it is used, and the Spark
+source has its columns of text from here. The fields are
 `subject` (string), `reply` (string, null when absent), `header_block` (binary, null when absent) and `data` (binary).
 """
 
@@ -25,20 +26,22 @@ SCHEMA = pa.schema(
 def record_batch(taken: TakenMessages) -> Any:
     """A `pyarrow.RecordBatch` with SCHEMA, over the buffers of `taken`."""
     arrays = [
-        _array(taken.subjects, pa.string(), taken.rows),
-        _array(taken.replies, pa.string(), taken.rows, empty_is_null=True),
-        _array(taken.blocks, pa.binary(), taken.rows, empty_is_null=True),
-        _array(taken.payloads, pa.binary(), taken.rows),
+        text_array(taken.subjects, pa.string()),
+        text_array(taken.replies, pa.string(), empty_is_null=True),
+        text_array(taken.blocks, pa.binary(), empty_is_null=True),
+        text_array(taken.payloads, pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def _array(text: Text, kind: Any, rows: int, *, empty_is_null: bool = False) -> Any:
-    if empty_is_null and len(text.data) == 0:
-        return pa.nulls(rows, kind)
+def text_array(text: Text, kind: Any, *, empty_is_null: bool = False) -> Any:
+    """A string or binary array over the buffers of `text`."""
+    rows = len(text.offsets) - 1
     offsets = pa.py_buffer(text.offsets)
     validity = None
     if empty_is_null:
+        if len(text.data) == 0:
+            return pa.nulls(rows, kind)
         ends = pa.Array.from_buffers(pa.int32(), rows + 1, [None, offsets])
         validity = pc.not_equal(ends.slice(1), ends.slice(0, rows)).buffers()[1]
     return pa.Array.from_buffers(kind, rows, [validity, offsets, pa.py_buffer(text.data)])

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headwater.wire.columns import Columns, HeaderMap, Text
+from headwater.client_connection.arrow import text_array as text_array  # readers have all of Arrow from here
+from headwater.wire.columns import Columns, HeaderMap
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -75,17 +75,6 @@ def repeated(value: bytes, rows: int, kind: pa.DataType) -> pa.Array:
     ends = pa.py_buffer(array("i", (0, len(value))))
     (one,) = pa.Array.from_buffers(kind, 1, [None, ends, pa.py_buffer(value)])
     return pa.repeat(one, rows)
-
-
-def text_array(text: Text, kind: pa.DataType, *, empty_is_null: bool = False) -> pa.Array:
-    """A string or binary array over the buffers of `text`."""
-    rows = len(text.offsets) - 1
-    offsets = pa.py_buffer(text.offsets)
-    validity = None
-    if empty_is_null:
-        ends = pa.Array.from_buffers(pa.int32(), rows + 1, [None, offsets])
-        validity = pc.not_equal(ends.slice(1), ends.slice(0, rows)).buffers()[1]
-    return pa.Array.from_buffers(kind, rows, [validity, offsets, pa.py_buffer(text.data)])
 
 
 def map_array(headers: HeaderMap, rows: int, null_rows: list[int], kind: pa.MapType) -> pa.Array:
