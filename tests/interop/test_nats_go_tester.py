@@ -24,7 +24,7 @@ async def ask(tester: Client, what: str, **fields: Any) -> dict[str, Any]:
 
 
 async def first_answer(client: Client) -> bytes:
-    """Once the other node has said that somebody listens there."""
+    """Of the other node, when it has announced the subscription there."""
     while True:
         try:
             return bytes((await client.request("greet", timeout=10)).data)

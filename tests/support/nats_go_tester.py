@@ -47,12 +47,12 @@ def free_port() -> int:
 
 
 class Refused(Exception):
-    """What the asking test is told."""
+    """The answer to a request that cannot be fulfilled."""
 
 
 @dataclass
 class Server:
-    """One of the asked for: what its configuration is made of, and the process while it runs."""
+    """A server: what its configuration is made of, and the process while it runs."""
 
     name: str
     folder: Path
@@ -101,21 +101,21 @@ def tls_block(files: dict[str, Any]) -> str:
     )
 
 
-def issue(folder: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def issue(folder: Path, request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """What a server's `tls` block needs, and what its clients are given."""
     authority = trustme.CA()
-    leaf = authority.issue_cert(*(asked.get("sans") or (HOST, "127.0.0.1", "::1")))
+    leaf = authority.issue_cert(*(request.get("sans") or (HOST, "127.0.0.1", "::1")))
     client = authority.issue_cert("client@example.org")
     files = {"ca": folder / "ca.pem", "cert": folder / "server.pem", "key": folder / "server-key.pem"}
     authority.cert_pem.write_to_path(str(files["ca"]))
     leaf.cert_chain_pems[0].write_to_path(str(files["cert"]))
     leaf.private_key_pem.write_to_path(str(files["key"]))
-    mutual = asked.get("mode", "mutual") == "mutual"
+    mutual = request.get("mode", "mutual") == "mutual"
     given = {"ca_pem": authority.cert_pem.bytes().decode()}
     if mutual:
         given["client_cert_pem"] = client.cert_chain_pems[0].bytes().decode()
         given["client_key_pem"] = client.private_key_pem.bytes().decode()
-    settings = {"mutual": mutual, "first": asked.get("handshake_first", False), "timeout": asked.get("timeout", 0)}
+    settings = {"mutual": mutual, "first": request.get("handshake_first", False), "timeout": request.get("timeout", 0)}
     return {name: str(path) for name, path in files.items()} | settings, given
 
 
@@ -157,19 +157,19 @@ class Tester:
         else:
             message.respond(json.dumps(answer).encode())
 
-    async def _create(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _create(self, request: dict[str, Any]) -> dict[str, Any]:
         instance = f"I{next(self._numbers)}"
         folder = self.directory / instance
         folder.mkdir(parents=True)
-        size = asked.get("servers", 0)
+        size = request.get("servers", 0)
         routes = [free_port() for _ in range(size)]
-        tls, given = issue(folder, asked["tls"]) if asked.get("tls") else (None, None)
-        parts = asked.get("snippets") or {}
+        tls, given = issue(folder, request["tls"]) if request.get("tls") else (None, None)
+        parts = request.get("snippets") or {}
         servers = self.instances[instance] = [
             Server(
                 name=f"{instance}-n{number + 1}",
                 folder=folder / f"n{number + 1}",
-                jetstream=asked.get("jetstream", False),
+                jetstream=request.get("jetstream", False),
                 parts=parts,
                 cluster=f"C_{instance}" if size else "",
                 routes=(*routes[number:], *routes[:number]),
@@ -206,31 +206,31 @@ class Tester:
         except TimeoutError:
             raise Refused(f"the server does not greet: {log.read_text(errors='replace')[-2000:]}") from None
 
-    def _named(self, asked: dict[str, Any]) -> Server:
+    def _named(self, request: dict[str, Any]) -> Server:
         for server in itertools.chain.from_iterable(self.instances.values()):
-            if server.name == asked["name"]:
+            if server.name == request["name"]:
                 return server
         raise Refused("Server not found")
 
-    async def _start(self, asked: dict[str, Any]) -> dict[str, Any]:
-        await self._run(self._named(asked))
+    async def _start(self, request: dict[str, Any]) -> dict[str, Any]:
+        await self._run(self._named(request))
         return {"started": True}
 
-    async def _stop(self, asked: dict[str, Any]) -> dict[str, Any]:
-        await end(self._named(asked))
+    async def _stop(self, request: dict[str, Any]) -> dict[str, Any]:
+        await end(self._named(request))
         return {"shutdown": True}
 
-    async def _update(self, asked: dict[str, Any]) -> dict[str, Any]:
-        server = self._named(asked)
-        server.parts = server.parts | (asked.get("snippets") or {})
-        if asked.get("tls_timeout") is not None and server.tls is not None:
-            server.tls = server.tls | {"timeout": asked["tls_timeout"]}
+    async def _update(self, request: dict[str, Any]) -> dict[str, Any]:
+        server = self._named(request)
+        server.parts = server.parts | (request.get("snippets") or {})
+        if request.get("tls_timeout") is not None and server.tls is not None:
+            server.tls = server.tls | {"timeout": request["tls_timeout"]}
         (server.folder / "server.conf").write_text(server.configuration(), encoding="utf-8")
         return {"updated": True}
 
-    async def _reload(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _reload(self, request: dict[str, Any]) -> dict[str, Any]:
         """Until the server's log says what became of it."""
-        server = self._named(asked)
+        server = self._named(request)
         log = server.folder / "server.log"
         before = log.stat().st_size
         assert server.process is not None
@@ -242,11 +242,11 @@ class Tester:
             raise Refused(written.decode(errors="replace"))
         return {"reloaded": True}
 
-    async def _destroy(self, asked: dict[str, Any]) -> dict[str, Any]:
-        servers = self.instances.pop(asked["instance_id"], [])
+    async def _destroy(self, request: dict[str, Any]) -> dict[str, Any]:
+        servers = self.instances.pop(request["instance_id"], [])
         for server in servers:
             await end(server)
-        shutil.rmtree(self.directory / asked["instance_id"], ignore_errors=True)
+        shutil.rmtree(self.directory / request["instance_id"], ignore_errors=True)
         return {"destroyed": True}
 
 
