@@ -250,6 +250,46 @@ def test_where_clear_text_is_allowed_a_client_may_stay_with_it(certificates: Cer
     serve(settings_of(certificates, clear_allowed=True), conversation)
 
 
+def test_a_session_is_resumed_only_while_its_certificate_is_good(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL looks at a client's certificate in full handshakes only, and a session lives for hours."""
+    verifying = server_context(certificates.server_cert, certificates.server_key, certificates.ca, verify=True)
+    client = client_context(certificates.ca, certificates.client_cert, certificates.client_key)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    agreed = handshake(client, verifying).session
+    assert handshake(client, verifying, agreed).session_reused
+    monkeypatch.setattr("headwater.net.tls.time.time", lambda: 4e10)  # in 3237; trustme's certificates last until 3000
+    with pytest.raises(TransportError, match="certificate has expired"):
+        handshake(client, verifying, agreed)
+
+
+def test_with_tls_1_3_each_connection_shows_its_certificate(certificates: Certificates) -> None:
+    client = client_context(certificates.ca, certificates.client_cert, certificates.client_key)
+    for verify in (False, True):
+        context = server_context(certificates.server_cert, certificates.server_key, certificates.ca, verify=verify)
+        first = handshake(client, context)
+        assert first.version() == "TLSv1.3"
+        assert handshake(client, context, first.session).session_reused is not verify
+
+
+def handshake(client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLObject:
+    """The client's end of a connection to a TlsLayer, after its handshake and the first data from the server."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    end = client.wrap_bio(incoming, outgoing, server_hostname="localhost", session=session)
+    layer = TlsLayer(server, server_side=True)
+    for attempt in (end.do_handshake, end.do_handshake, lambda: layer.write(memoryview(b"INFO")), end.read):
+        try:
+            attempt()
+        except ssl.SSLWantReadError:
+            pass
+        if outgoing.pending:
+            layer.feed(memoryview(outgoing.read()))
+        incoming.write(layer.take())
+    assert layer.open
+    return end
+
+
 def test_contexts_refuse_old_tls(certificates: Certificates) -> None:
     contexts = [
         server_context(certificates.server_cert, certificates.server_key),

@@ -14,6 +14,7 @@ memory buffers does the work, so link, broker and client contain no TLS code.
 import asyncio
 import hashlib
 import ssl
+import time
 from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
@@ -53,7 +54,7 @@ def server_context(
     min_version: str = "1.2",
 ) -> ssl.SSLContext:
     """The context of a listener. `verify`: clients must present a certificate issued by `ca_file` (default: the
-    system's CAs).
+    system's CAs), in every connection: OpenSSL does not look at it again when a session is resumed.
 
     Raises ConfigError for files that cannot be read or do not belong together.
     """
@@ -61,6 +62,7 @@ def server_context(
     _load(context, cert_file, key_file, ca_file)
     if verify:
         context.verify_mode = ssl.CERT_REQUIRED
+        context.num_tickets = 0  # of TLS 1.3; without one, no session is resumed
         if ca_file is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     _limit(context, ciphers, min_version)
@@ -271,13 +273,21 @@ class TlsLayer:
         except (ssl.SSLError, OSError, ValueError) as error:  # ValueError: a certificate name that cannot be matched
             raise TransportError(f"the TLS handshake failed: {_reason(error)}") from error
         self._state = _State.OPEN
-        if self._on_open is None:
-            return
         try:
-            self._on_open()
+            if self._tls.session_reused and self._tls.server_side:
+                self._look_at_certificate_again()
+            if self._on_open is not None:
+                self._on_open()
         except TransportError:
             self._state = _State.REFUSED  # input already received is discarded
             raise
+
+    def _look_at_certificate_again(self) -> None:
+        """Refuse a client whose certificate has expired since its session began. With TLS 1.2 only: Python cannot keep
+        OpenSSL from remembering such sessions."""
+        until = self.peer_names.get("notAfter")
+        if until is not None and ssl.cert_time_to_seconds(str(until)) < time.time():
+            raise TransportError("the TLS handshake failed: certificate has expired")
 
 
 def _reason(error: Exception) -> str:
