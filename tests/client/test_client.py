@@ -158,7 +158,7 @@ def test_requests_with_many_outstanding_each_get_their_own_answer(serve: Serve) 
         async with serve() as url, await headwater.connect(url) as client, await headwater.connect(url) as service:
 
             async def answer(message: headwater.Message) -> None:
-                await message.respond(b"to " + message.data, headers=message.headers)  # type: ignore[misc]
+                await message.respond(b"to " + message.data, headers=message.headers)
 
             await service.subscribe(subject, queue="workers", callback=answer)
             await service.flush()

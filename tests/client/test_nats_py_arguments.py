@@ -72,7 +72,7 @@ def test_core_calls_as_programs_for_nats_py_write_them(serve: Serve) -> None:
         async with serve() as url, await headwater.connect(url) as nc:
 
             async def answer(message: headwater.Message) -> None:
-                await message.respond(b"to " + message.data)  # type: ignore[misc]
+                await message.respond(b"to " + message.data)
 
             await nc.subscribe(subject, "workers", answer)
             assert (await nc.request(subject, b"me", 5)).data == b"to me"

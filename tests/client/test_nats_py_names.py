@@ -135,7 +135,7 @@ def test_a_program_for_nats_py_runs(serve: Serve) -> None:
             assert nc.max_payload > 0
 
             async def handler(msg: headwater.Message) -> None:
-                await msg.respond(b"to " + msg.data)  # type: ignore[misc]
+                await msg.respond(b"to " + msg.data)
 
             sub = await nc.subscribe(subject, queue="workers", cb=handler)
             response = await nc.request(subject, b"me", timeout=5)

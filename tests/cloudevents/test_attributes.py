@@ -114,10 +114,16 @@ def test_error_names_attribute_header_value_and_rule() -> None:
     assert str(error) == "attribute 'time' (header 'ce-time'): not RFC3339, got 'noon'"
 
 
+def test_what_is_not_ascii_in_a_uri_is_to_be_percent_encoded() -> None:
+    with pytest.raises(CloudEventError, match="not a URI-reference: percent-encode what is not ASCII, got '/ü'"):
+        CloudEvent(id="1", source="/ü", type="t")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
         ("source", "a b", "not a URI-reference"),
+        ("source", "/ü", "not a URI-reference"),
         ("dataschema", "/relative", "not a URI"),
         ("datacontenttype", "json", "not a media type"),
     ],

@@ -1,5 +1,8 @@
 """A message as a value: its headers are read at the first access, and a bad block does no harm before."""
 
+from collections.abc import Awaitable, Generator
+from typing import Any
+
 import pytest
 
 from headwater.errors import HeaderError, LocalProtocolError
@@ -37,19 +40,27 @@ def test_a_malformed_block_raises_on_access_each_time_and_nothing_else_does(bloc
     assert "header_block=<" in repr(message)
 
 
+class Sent:
+    def __await__(self) -> Generator[Any, Any, None]:
+        yield from ()
+
+
+SENT = Sent()
+
+
 class Recorder:
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes, object]] = []
 
-    def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> object:
+    def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> Awaitable[None]:
         self.sent.append((reply, data, headers))
-        return "sent"
+        return SENT
 
 
 def test_respond_goes_to_the_reply_subject_through_where_it_came_from() -> None:
     channel = Recorder()
     message = Message("a", b"", "r.1", b"", channel)
-    assert message.respond(b"answer", headers={"K": "1"}) == "sent"
+    assert message.respond(b"answer", headers={"K": "1"}) is SENT
     assert channel.sent == [("r.1", b"answer", {"K": "1"})]
 
 

@@ -73,7 +73,7 @@ class Request:
         """Raises HeaderError for a malformed block."""
         return self.message.headers
 
-    def respond(self, data: bytes = b"", *, headers: HeaderSource | Headers | None = None) -> object:
+    def respond(self, data: bytes = b"", *, headers: HeaderSource | Headers | None = None) -> Awaitable[None]:
         """Answer; the result may be awaited."""
         self.answered = True
         return self.message.respond(data, headers=headers)

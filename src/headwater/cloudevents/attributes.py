@@ -271,7 +271,8 @@ def check_grammar(attributes: Mapping[str, AttributeValue], prefix: str | None =
     ):
         value = attributes.get(name)
         if value is not None and not fulfils(str(value)):
-            refuse(rule, name, value, _header(prefix, name))
+            encoded = "percent-encode what is not ASCII" if not str(value).isascii() else ""
+            refuse(rule, name, value, _header(prefix, name), encoded)
 
 
 def _header(prefix: str | None, name: str) -> str | None:

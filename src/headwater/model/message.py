@@ -6,6 +6,7 @@ Headers are decoded on first access, once (ADR-4). A malformed block therefore d
 Compiled, a message is one object of 6 pointers; nothing else is made when one arrives.
 """
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import LocalProtocolError
@@ -25,7 +26,7 @@ _ADVICE = {
 class Channel(Protocol):
     """The connection of a message, through which it is answered."""
 
-    def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> object:
+    def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> Awaitable[None]:
         """Publish `data` to `reply`."""
 
 
@@ -65,7 +66,7 @@ class Message:
         """The inline status (`NATS/1.0 503 ...`), or None. Raises HeaderError for a malformed first line."""
         return parse_status(self.header_block) if self.header_block else None
 
-    def respond(self, data: bytes = b"", *, headers: HeaderSource | Headers | None = None) -> object:
+    def respond(self, data: bytes = b"", *, headers: HeaderSource | Headers | None = None) -> Awaitable[None]:
         """Publish an answer, with `headers`, to the reply subject; the result may be awaited, as that of `Client.publish`.
 
         Raises LocalProtocolError when the message has no reply subject, or did not come from a connection.

@@ -92,6 +92,10 @@ class TypedHeaders(MutableMapping[Key, Value]):
 
     __slots__ = ("_block", "_found")
 
+    @overload  # of a union mypy takes no hint: a dictionary of several types of values would be a `dict[str, object]`
+    def __init__(self, source: Mapping[Any, Value | PythonValue], /) -> None: ...
+    @overload
+    def __init__(self, source: Iterable[tuple[str | Key, Value | PythonValue]] = (), /) -> None: ...
     def __init__(self, source: HeaderSource = (), /) -> None:
         self._found: dict[HeaderKey, HeaderValue] = {}
         self._block = b""  # headers that were checked and not taken apart yet; `_found` is empty then
