@@ -1,6 +1,9 @@
 """A server that stops, or a topic that is deleted, while clients send: what was acknowledged is there, more is refused."""
 
 import asyncio
+import gc
+import socket
+import struct
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -31,6 +34,20 @@ async def produce(
             acked.append((partition, number))
             if number % 200 == 0:
                 enough.set()
+
+
+def test_a_stop_leaves_no_connection_open_whose_peer_does_not_close(tmp_path: Path) -> None:
+    peer = socket.socket()
+
+    async def run() -> None:
+        async with Iggy(IggyOptions(tcp=("127.0.0.1", 0)), tmp_path) as iggy:
+            await asyncio.to_thread(peer.connect, ("127.0.0.1", iggy.tcp_port))
+            peer.sendall(struct.pack("<II", 4, c.Code.PING))
+            assert await asyncio.to_thread(peer.recv, 8)
+
+    asyncio.run(run())
+    gc.collect()  # a transport that nobody closed warns here, and warnings are errors
+    peer.close()
 
 
 @pytest.mark.timeout(120)

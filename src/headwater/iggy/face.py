@@ -23,7 +23,7 @@ from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy.session import Session
 from headwater.net.layer import Layer
 from headwater.net.limits import DEFAULTS, IGGY, IGGY_HTTP, IGGY_QUIC, Limits
-from headwater.net.link import Link, LinkOwner
+from headwater.net.link import Link, LinkOwner, end_all
 from headwater.net.listening import Listener, bind
 from headwater.net.places import Places
 
@@ -214,9 +214,11 @@ class Iggy:
             await other.stop()
         self._others.clear()
         await self.service.stop()
-        for link in list(self._links):
+        links = list(self._links)
+        for link in links:
             link.close()
         self._links.clear()
+        await end_all(links)
 
     async def __aenter__(self) -> Self:
         await self.start()
