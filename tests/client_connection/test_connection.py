@@ -546,7 +546,7 @@ def test_drain_waits_for_callbacks_which_may_still_publish() -> None:
 
             async def answer(message: headwater.Message) -> None:
                 await go.wait()
-                await message.respond(b"ok")  # type: ignore[misc]
+                await message.respond(b"ok")
 
             await client.subscribe("a", callback=answer)
             assert await peer.receive_line() == b"SUB a 1"

@@ -132,7 +132,7 @@ def test_requests_wait_on_while_the_connection_is_made_anew(serve: Serve) -> Non
             proxy.cut_all()
             await until(lambda: client.reconnects == 1)
             await client.flush()
-            await question.respond(b"late, but here")  # type: ignore[misc]
+            await question.respond(b"late, but here")
             assert (await waiting).data == b"late, but here"
             await client.close()
 
@@ -157,6 +157,7 @@ def test_a_server_that_dies_and_comes_back_on_its_port_is_found_again(tmp_path: 
             await client.flush(20)
             assert [message.data for message in subscription.take(2000)] == [b"%d" % n for n in range(1000)]
             assert isinstance(events[0], Disconnected)
+            assert f"the connection to 127.0.0.1:{server.port} was lost" in str(events[0].reason)
             assert isinstance(events[-1], Reconnected)
         finally:
             await client.close()

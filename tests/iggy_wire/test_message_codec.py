@@ -1,6 +1,7 @@
 """What is polled is read where it lies, whole or not at all; what is sent is a batch that a server admits."""
 
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,12 @@ def test_the_checksum_is_that_of_the_frame() -> None:
     (found,) = read_messages(batch, 0, len(batch))
     assert found.checksum == xxh3_64(bytes(batch[264:]))
     assert repr(found) == "<ReceivedMessage 0/0, 7 bytes>"
+
+
+def test_headers_without_kinds_are_refused_with_what_has_them() -> None:
+    plain: Any = {"Trace": "1"}
+    with pytest.raises(TypeError, match="have kinds: TypedHeaders"):
+        Message(b"", plain)
 
 
 def test_a_message_that_is_pickled_takes_no_other_along() -> None:

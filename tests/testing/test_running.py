@@ -3,6 +3,8 @@
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -15,6 +17,18 @@ from headwater.testing import RunningBroker
 
 def threads() -> list[str]:
     return [one.name for one in threading.enumerate() if one.name.startswith("headwater-broker")]
+
+
+def test_it_is_there_without_pytest() -> None:
+    program = """
+import sys
+sys.modules["pytest"] = None
+from headwater.testing import RunningBroker
+with RunningBroker() as broker:
+    print(broker.port)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) > 0
 
 
 def test_it_serves_while_it_runs_and_is_gone_afterwards() -> None:

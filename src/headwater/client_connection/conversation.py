@@ -56,7 +56,9 @@ class Conversation:
 
     def lost(self, error: Exception | None) -> None:
         if self.reason is None:
-            self.reason = TransportError(f"the connection was lost: {error or 'the server closed it'}")
+            self.reason = TransportError(
+                f"the connection to {self.address.where} was lost: {error or 'the server closed it'}"
+            )
         self._fail(self.greeted)
         self._fail(self.welcomed)
         self._ended(self, self.reason)

@@ -60,6 +60,8 @@ class Message:
         timestamp: int = 0,
         origin_timestamp: int = 0,
     ) -> None:
+        if isinstance(headers, dict):
+            raise TypeError("headers of an Iggy message have kinds: TypedHeaders({...}), not a dict")
         self.payload = payload
         self.headers = headers
         self.id = id
