@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from support.checkout import ROOT
 
+from headwater.errors import ConfigError
 from headwater.exchange.access_options import JetStreamLimits
 from headwater.exchange.options import BrokerOptions
 from headwater.model.stream_limits import ServerLimits
 from headwater.net.listener_options import MonitoringOptions
 from headwater.server.config.draft import Draft, LoggingOptions
 from headwater.server.config.fields import Support
-from headwater.server.config.schema import BLOCKS, TOP
+from headwater.server.config.schema import BLOCKS, TOP, read_config
 
 Load = Callable[..., Draft]
 Refusal = Callable[..., str]
@@ -212,3 +213,16 @@ def test_secrets_are_in_no_repr_and_no_error(load_text: Load, refusal: Refusal) 
         f'cluster {{ port: -1, routes: ["nats://u:{secret}@[h:6222"] }}',
     ):
         assert secret not in refusal(wrong)
+
+
+def test_a_program_reads_a_file_with_the_variables_it_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("listen: 127.0.0.1:-1, http: 127.0.0.1:-1\nserver_name: $NAME_OF_IT\ninclude more.conf")
+    (tmp_path / "more.conf").write_text("max_payload: 2MB")
+    config = read_config(file, {"NAME_OF_IT": "mine"})
+    assert (config.broker.port, config.broker.server_name, config.broker.max_payload) == (0, "mine", 2 << 20)
+    assert config.monitoring is not None
+    monkeypatch.setenv("NAME_OF_IT", "theirs")
+    assert read_config(str(file)).broker.server_name == "theirs"
+    with pytest.raises(ConfigError, match=r"open .*none\.conf: no such file or directory"):
+        read_config(tmp_path / "none.conf")

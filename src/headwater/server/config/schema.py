@@ -10,6 +10,7 @@ leafnodes.py, permissions.py. What goes where:
     OperatorOptions     operator, resolver, resolver_preload, trusted_keys
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from headwater.server.config.accounts import (
 )
 from headwater.server.config.connection_limits import CONNECTION_LIMITS, read_connection_limits
 from headwater.server.config.document import Place, Setting, config_error
-from headwater.server.config.draft import Draft
+from headwater.server.config.draft import Draft, ServerConfig
 from headwater.server.config.fields import Block, Reading, done, ignored, refused
 from headwater.server.config.leafnodes import (
     LEAF_AUTHORIZATION,
@@ -308,6 +309,12 @@ _LOGGING = {
     "logtime": "time", "logtime_utc": "utc", "log_file": "file",
     "log_size_limit": "size_limit", "log_max_num": "max_files",
 }  # fmt: skip
+
+
+def read_config(path: str | Path, environment: Mapping[str, str] = os.environ) -> ServerConfig:
+    """For programs: a configuration file as options, `broker` for `Broker(options=...)`. Raises ConfigError with everything
+    that is wrong. `environment` has the file's variables."""
+    return load(str(path), lambda name: Path(name).read_bytes().decode("utf-8"), environment).finish()
 
 
 def load(path: str, read_file: ReadFile, environment: Mapping[str, str]) -> Draft:
