@@ -6,6 +6,8 @@ import secrets
 import pytest
 from support.command_line import run
 
+from headwater.cli import main as command
+
 
 @pytest.mark.parametrize("what", ["pub", "pubsub", "request"])
 def test_each_bench_prints_its_figures(capsys: pytest.CaptureFixture[str], server_url: str, what: str) -> None:
@@ -13,6 +15,11 @@ def test_each_bench_prints_its_figures(capsys: pytest.CaptureFixture[str], serve
     output = json.loads(run(capsys, server_url, "bench", what, subject, "--msgs", "200", "--size", "16", "--json"))
     assert output["messages"] == 200
     assert output["messages_per_second"] > 0
+
+
+def test_the_progress_ends_where_the_work_does(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    command.main(["bench", "pub", "bench.few", "--msgs", "3", "--server", server_url])
+    assert "100%" in capsys.readouterr().err
 
 
 def test_the_stream_bench_stores_every_message(capsys: pytest.CaptureFixture[str], server_url: str) -> None:

@@ -75,6 +75,15 @@ def test_what_another_tool_wrote_is_kept_and_what_is_no_context_refused(
     assert "no name of a context" in output(capsys, "add", "../x", status=1)
 
 
+def test_a_url_that_is_none_is_refused_and_found(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    assert "bogus://h is no server URL" in output(capsys, "add", "a", "-s", "bogus://h", status=1)
+    assert output(capsys, "ls") == "No known contexts\n"
+    (home / "context").mkdir(parents=True)
+    (home / "context" / "b.json").write_text('{"url": "bogus://h"}')
+    assert command.main(["context", "validate"]) == 1
+    assert "b: bogus://h is no server URL" in capsys.readouterr().out
+
+
 def test_the_chosen_context_is_who_commands_speak_to(
     capsys: pytest.CaptureFixture[str], home: Path, server_url: str
 ) -> None:

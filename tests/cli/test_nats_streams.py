@@ -121,3 +121,19 @@ def test_json_has_the_servers_fields_and_copies_are_made_and_found(
     assert "On Disk" in run(capsys, server_url, "account", "info")
     for one in (f"{name}S", f"{name}M", name):
         run(capsys, server_url, "stream", "rm", one, "-f")
+
+
+def test_words_that_an_option_does_not_take_are_answered_with_those_it_does(
+    capsys: pytest.CaptureFixture[str], server_url: str
+) -> None:
+    name = f"W{secrets.token_hex(4)}"
+    for words, known in (
+        (("stream", "add", name, "--storage", "disk"), "file, memory"),
+        (("stream", "add", name, "--retention", "all"), "limits, interest, workqueue"),
+        (("consumer", "add", name, "C", "--ack", "never"), "explicit, all, none"),
+    ):
+        assert f"'{words[-1]}' is none of {known}." in run(capsys, server_url, *words, status=2)
+    made = run(capsys, server_url, "stream", "add", name, "--storage", "m", "--retention", "work", "--json")
+    assert [json.loads(made)["config"][each] for each in ("storage", "retention")] == ["memory", "workqueue"]
+    assert "--last-for" in run(capsys, server_url, "stream", "get", name, status=1)
+    run(capsys, server_url, "stream", "rm", name, "-f")

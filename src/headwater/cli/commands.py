@@ -48,18 +48,22 @@ class UsageError(ConfigError):
 
 
 class Marker(NamedTuple):
-    """The metadata of a parameter's annotation. `min`: the least allowed number."""
+    """The metadata of a parameter's annotation. `min`: the least allowed number. `choices`: the words that are taken, each
+    with what it stands for; None for any."""
 
     is_option: bool
     names: tuple[str, ...]
     help: str
     min: int | None
     metavar: str
+    choices: dict[str, str] | None = None
 
 
-def Option(*names: str, help: str = "", min: int | None = None, metavar: str = "") -> Marker:
+def Option(
+    *names: str, help: str = "", min: int | None = None, metavar: str = "", choices: dict[str, str] | None = None
+) -> Marker:
     """An option with these names; `--x/--no-x` names a switch and its negation."""
-    return Marker(True, names, help, min, metavar)
+    return Marker(True, names, help, min, metavar, choices)
 
 
 def Argument(*, help: str = "", min: int | None = None, metavar: str = "") -> Marker:
@@ -80,6 +84,7 @@ class Parameter:
         self.is_option = marker.is_option if marker else not self.required
         self.help = marker.help if marker else ""
         self.min = marker.min if marker else None
+        self.choices = marker.choices if marker else None
         self.metavar = (marker.metavar if marker else "") or name.upper()
         names = (marker.names if marker else ()) or (f"--{name.replace('_', '-')}",)
         self.on = [half for each in names for half in each.split("/")[:1]] if self.is_option else []
@@ -88,6 +93,11 @@ class Parameter:
     def value_of(self, text: str, path: str) -> object:
         """Convert `text` to the parameter's type. Raises UsageError."""
         shown = self.on[0] if self.is_option else self.metavar
+        if self.choices is not None and text not in self.choices:
+            known = ", ".join(dict.fromkeys(self.choices.values()))
+            raise UsageError(path, f"Invalid value for '{shown}': {text!r} is none of {known}.")
+        if self.choices is not None:
+            return self.choices[text]
         if self.kind in (str, Path):
             return self.kind(text)
         try:

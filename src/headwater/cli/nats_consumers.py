@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 import msgspec
 
 from headwater.cli.commands import Argument, Commands, Option
-from headwater.cli.nats_options import Force
+from headwater.cli.nats_options import Force, words
 from headwater.cli.nats_session import (
     confirm,
     confirm_changes,
@@ -32,7 +32,14 @@ def consumer(arguments: list[str]) -> int:
     return run_app(consumer_app, "consumer", arguments)
 
 
-Priority = Annotated[str, Option("--priority", help="of its groups: overflow, pinned_client or prioritized")]
+Priority = Annotated[
+    str,
+    Option(
+        "--priority",
+        help="of its groups: overflow, pinned_client or prioritized",
+        choices=words("overflow", "pinned_client", "prioritized"),
+    ),
+]
 PriorityGroups = Annotated[str, Option("--priority-groups", help="their names, with commas")]
 PinFor = Annotated[str, Option("--pinned-ttl", help="how long a pinned client that is silent stays so")]
 
@@ -57,7 +64,9 @@ def add_consumer(
     name: str,
     filter: Annotated[str, Option("--filter", help="a subject, or several with commas")] = "",
     deliver: Annotated[str, Option("--deliver", help="all, last, new, subject, or a sequence")] = "all",
-    ack: Annotated[str, Option("--ack", help="explicit, all or none")] = "explicit",
+    ack: Annotated[
+        str, Option("--ack", help="explicit, all or none", choices=words("explicit", "all", "none"))
+    ] = "explicit",
     wait: Annotated[str, Option("--wait", help="for an acknowledgement")] = "30s",
     max_deliver: Annotated[int, Option("--max-deliver")] = -1,
     max_pending: Annotated[int, Option("--max-pending")] = 1000,

@@ -26,6 +26,7 @@ from headwater.client.contexts import (
     read_context,
     write_context,
 )
+from headwater.client_connection.server_url import parse_server_urls
 from headwater.errors import ConfigError
 
 app = Commands("Named connections.")
@@ -66,6 +67,8 @@ def add(
     known.update({FIELDS[option]: value for option, value in current().given.items() if option in FIELDS})
     if description:
         known["description"] = description
+    if known.get("url"):
+        parse_server_urls(str(known["url"]))  # raises ConfigError for one that is none
     for field in ("creds", "cert", "key", "ca"):
         if known.get(field):
             known[field] = str(Path(str(known[field])).expanduser().absolute())
@@ -158,7 +161,8 @@ def validate(
     failed = []
     for each in [name] if name else context_names(os.environ):
         try:
-            read_context(each, os.environ)
+            if url := read_context(each, os.environ).url:
+                parse_server_urls(url)
             if connect:
                 current().with_context(each).connects()
         except Exception as error:  # noqa: BLE001 - each is tried, and the report says what is wrong with it

@@ -5,7 +5,7 @@ import sys
 from typing import Annotated, Literal, cast
 
 from headwater.cli.commands import Argument, Commands, Option
-from headwater.cli.nats_options import Force
+from headwater.cli.nats_options import Force, Storage
 from headwater.cli.nats_session import (
     confirm,
     current,
@@ -39,7 +39,7 @@ def add_bucket(
     ttl: Annotated[str, Option("--ttl", help="how long a value lives")] = "0s",
     max_value_size: Annotated[str, Option("--max-value-size")] = "-1",
     max_bucket_size: Annotated[str, Option("--max-bucket-size")] = "-1",
-    storage: Annotated[str, Option("--storage", help="file or memory")] = "file",
+    storage: Storage = "file",
     replicas: Annotated[int, Option("--replicas")] = 1,
     description: Annotated[str, Option("--description")] = "",
 ) -> None:

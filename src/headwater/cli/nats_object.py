@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Annotated, BinaryIO, Literal, cast
 
 from headwater.cli.commands import Argument, Commands, Option
-from headwater.cli.nats_options import Force
+from headwater.cli.nats_options import Force, Storage
 from headwater.cli.nats_session import (
     confirm,
     current,
@@ -39,7 +39,7 @@ def add_store(
     bucket: str,
     ttl: Annotated[str, Option("--ttl", help="how long an object lives")] = "0s",
     max_bucket_size: Annotated[str, Option("--max-bucket-size")] = "-1",
-    storage: Annotated[str, Option("--storage", help="file or memory")] = "file",
+    storage: Storage = "file",
     replicas: Annotated[int, Option("--replicas")] = 1,
     description: Annotated[str, Option("--description")] = "",
     compress: Annotated[bool, Option("--compress/--no-compress")] = False,

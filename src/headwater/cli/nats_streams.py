@@ -8,7 +8,7 @@ import msgspec
 
 from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_backup import backup_stream, restore_backup
-from headwater.cli.nats_options import Force
+from headwater.cli.nats_options import DISCARDS, RETENTIONS, Force, Storage
 from headwater.cli.nats_session import (
     confirm,
     confirm_changes,
@@ -48,9 +48,11 @@ stream_app.command("restore")(restore_backup)
 def add_stream(
     name: str,
     subjects: Annotated[str, Option("--subjects", help="comma-separated")] = "",
-    storage: Annotated[str, Option("--storage", help="file or memory")] = "file",
-    retention: Annotated[str, Option("--retention", help="limits, interest or workqueue")] = "limits",
-    discard: Annotated[str, Option("--discard", help="old or new")] = "old",
+    storage: Storage = "file",
+    retention: Annotated[
+        str, Option("--retention", help="limits, interest or workqueue", choices=RETENTIONS)
+    ] = "limits",
+    discard: Annotated[str, Option("--discard", help="old or new", choices=DISCARDS)] = "old",
     max_msgs: Annotated[int, Option("--max-msgs")] = -1,
     max_bytes: Annotated[str, Option("--max-bytes")] = "-1",
     max_age: Annotated[str, Option("--max-age")] = "0s",
@@ -95,7 +97,7 @@ def edit_stream(
     name: str,
     config: Annotated[str, Option("--config", help="a JSON file with the whole configuration")] = "",
     subjects: Annotated[str | None, Option("--subjects", help="comma-separated")] = None,
-    discard: Annotated[str | None, Option("--discard", help="old or new")] = None,
+    discard: Annotated[str | None, Option("--discard", help="old or new", choices=DISCARDS)] = None,
     max_msgs: Annotated[int | None, Option("--max-msgs")] = None,
     max_bytes: Annotated[str | None, Option("--max-bytes")] = None,
     max_age: Annotated[str | None, Option("--max-age")] = None,
@@ -317,6 +319,8 @@ def get_message(
     last_for: Annotated[str, Option("--last-for", "-S", help="the last message of a subject")] = "",
 ) -> None:
     """One message of a stream."""
+    if not sequence and not last_for:
+        raise ConfigError("which message of the stream?", hint="its sequence, or --last-for SUBJECT")
     found = current().run(lambda client: jetstream_of(client).get_message(name, sequence, last_on=last_for))
     headers = [f"  {key}: {value}" for key, value in found.headers.multi_items()]
     lines = [f"Item: {name}#{found.seq} received {found.time} on Subject {found.subject}", "", *headers]
