@@ -161,7 +161,7 @@ def monitoring_omissions() -> str:
 
 def reloadable() -> str:
     """The settings that SIGHUP may change."""
-    from headwater.cli.reload import RELOADABLE, USERS
+    from headwater.server.config.reload import RELOADABLE, USERS
 
     names = ", ".join(f"`{name}`" for name in sorted(RELOADABLE | USERS))
     return f"{names}, the log and the pid file.\n"

@@ -18,7 +18,8 @@ OURS_ON_REQUEST = (
     "headwater.wire.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
     "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.exchange.mappings",
     "headwater.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
-    "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals", "headwater.cli.reload",
+    "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals",
+    "headwater.server.config.reload",
     "headwater.cli.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
     "headwater.server.faces", "headwater.spark", "headwater.streams", "headwater.wire.route",
 )  # fmt: skip

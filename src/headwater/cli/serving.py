@@ -1,7 +1,7 @@
 """A running server: its log lines, the files it writes for other programs, and its reaction to signals.
 
 SIGINT, SIGTERM   stop, exit status 0 (SIGTERM is ignored in lame duck mode)
-SIGHUP            read the configuration again (reload.py defines what may change)
+SIGHUP            read the configuration again (server/config/reload.py defines what may change)
 SIGUSR1           reopen the log file by name
 SIGUSR2           lame duck mode: accept no new clients, disconnect the others gradually, then stop
 """
@@ -231,7 +231,7 @@ class Serving:
 
     def _apply(self, fresh: ServerConfig) -> str:
         """Apply `fresh`, or return why it cannot be applied."""
-        from headwater.cli.reload import compare
+        from headwater.server.config.reload import compare
 
         try:
             difference = compare(self.config, fresh)

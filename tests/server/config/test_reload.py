@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from headwater.cli.reload import RELOADABLE, compare
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, JetStreamLimits, UserOptions
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.worker_options import WorkerOptions
 from headwater.server.config.draft import LoggingOptions, ServerConfig
+from headwater.server.config.reload import RELOADABLE, compare
 
 CONFIG = ServerConfig(broker=BrokerOptions())
 
