@@ -55,7 +55,8 @@ class Serving:
         self.config = config
         self.broker = Broker(options=config.broker, iggy=iggy)
         self.monitoring: Monitoring | None = None
-        self.stores = bool(iggy) or config.broker.jetstream
+        self.has_iggy = bool(iggy)
+        self.stores = self.has_iggy or config.broker.jetstream
         self._configure = configure
         self._config_file = config_file
         self._stop = asyncio.Event()
@@ -75,6 +76,8 @@ class Serving:
             if self.config.monitoring is not None:
                 self.monitoring = running.push_async_exit(self._make_monitoring())
                 self.monitoring.prepare()
+            if self.has_iggy:
+                _limit_heaps()  # before the first login, whose 16 MiB for its password would stay
             if not self._stop.is_set():  # a signal during recovery of the streams: open no ports at all
                 await self._open()
                 for port in left_over():
@@ -104,9 +107,7 @@ class Serving:
             await asyncio.sleep(DIALLED_WITHIN)
             for _ in range(TURNS_OF_A_GREETING):
                 await asyncio.sleep(0)
-            from headwater.server.heap_limits import limit_heaps  # here: ctypes is 3 ms of a start
-
-            limit_heaps()
+            _limit_heaps()
         for _ in self.broker.stream_services.load_late():
             await asyncio.sleep(0)
             if self._stop.is_set():
@@ -317,3 +318,9 @@ def _write(what: str, path: "Path", text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EnvironmentProblem(f"Could not write {what}: {open_failure(path, error)}", value=path) from error
+
+
+def _limit_heaps() -> None:
+    from headwater.server.heap_limits import limit_heaps  # here: ctypes is 3 ms of a start
+
+    limit_heaps()
