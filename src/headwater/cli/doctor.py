@@ -32,6 +32,7 @@ OPTIONAL = {
     "wsproto": "WebSocket; extra websocket",
     "h11": "monitoring over HTTP; extra http",
     "prometheus-client": "/metrics; extra http",
+    "xxhash": "Iggy; extra iggy",
     "aioquic": "Iggy over QUIC; extra iggy",
     "rich": "tables and progress of the commands of a client; extra cli",
     "pyarrow": "needed by spark only; extra spark",

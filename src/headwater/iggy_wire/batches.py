@@ -9,10 +9,9 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import xxhash
-
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.hashes import xxh3_64 as xxh3_64
 from headwater.iggy_wire.message_codec import MAX_TIMESTAMP_DELTA as MAX_TIMESTAMP_DELTA
 from headwater.iggy_wire.message_codec import write_messages
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
@@ -31,8 +30,6 @@ from headwater.streams.iggy_batch import (
     frames,
     skip_frames,
 )
-
-xxh3_64 = xxhash.xxh3_64_intdigest
 
 _U64 = struct.Struct("<Q")
 _CHECKED = struct.Struct("<QQQQQI")

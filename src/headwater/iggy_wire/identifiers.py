@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
-import xxhash
-
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.hashes import xxh32
 from headwater.iggy_wire.layout import U8, U32, U64, Reader, decode_text
 
 LONGEST_NAME: Final = 255
@@ -100,7 +99,7 @@ def position_of_key(key: bytes, count: int) -> int:
     """The position, of `count` partitions, for a key: upstream's rule since partitions count from 0, XXH32 modulo their
     number. Earlier servers counted from 1 and mapped 0 to the last partition, so with their ids the same key goes to
     the previous partition."""
-    return int(xxhash.xxh32_intdigest(key) % count)
+    return int(xxh32(key) % count)
 
 
 class ConsumerKind(IntEnum):

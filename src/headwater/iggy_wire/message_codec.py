@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import cython
-import xxhash
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
@@ -25,6 +24,7 @@ else:
     from headwater.wire.memory import slice_bytes
 
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.hashes import xxh3_64
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
 
 BATCH_HEADER: cython.Py_ssize_t = 256
@@ -38,7 +38,6 @@ _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 _HALF: int = (1 << 64) - 1
 _TYPED = HeaderForm.TYPED
-xxh3_64 = xxhash.xxh3_64_intdigest
 
 
 class Message:
