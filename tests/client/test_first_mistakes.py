@@ -74,5 +74,8 @@ def test_names_that_do_not_exist_are_answered_with_those_that_do() -> None:
     unknown: Any = {"prt": 1}
     with pytest.raises(TypeError, match="BrokerOptions has no field 'prt'; did you mean 'port'"):
         headwater.Broker(**unknown)
+    block: Any = {"authorization": {"token": "x"}}
+    with pytest.raises(TypeError, match=r"authorization is no dict but AuthorizationOptions\(\.\.\.\)"):
+        headwater.Broker(**block)
     with pytest.raises(TypeError, match="unexpected argument 'pasword'; did you mean 'password'"):
         asyncio.run(headwater.connect("nats://127.0.0.1", pasword="x"))  # type: ignore[call-arg]

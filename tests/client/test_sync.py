@@ -12,7 +12,15 @@ from headwater.client import sync
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
 from headwater.client.key_value import BucketConfig, KeyNotFound
 from headwater.client.object_store import ObjectNotFound, StoreConfig
-from headwater.errors import ConnectionClosed, JetStreamError, NoResponders, RequestTimeout, TransportError
+from headwater.errors import (
+    ConnectionClosed,
+    JetStreamError,
+    LocalProtocolError,
+    NoResponders,
+    RequestTimeout,
+    TransportError,
+)
+from headwater.model.message import Message
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +59,24 @@ def test_publish_subscribe_and_request(client: sync.SyncClient) -> None:
         silent.next(0.01)
     silent.drain()
     assert (silent.pending, silent.dropped) == (0, 0)
+
+
+def test_a_callback_publishes_and_what_would_wait_for_ever_is_an_error(client: sync.SyncClient) -> None:
+    subject = f"test.{secrets.token_hex(4)}"
+    errors: list[LocalProtocolError] = []
+
+    def callback(message: Message) -> None:
+        with pytest.raises(LocalProtocolError, match="in the client's own thread") as caught:
+            client.request(f"{subject}.other", timeout=1)
+        errors.append(caught.value)
+        client.publish(f"{subject}.copy", message.data)
+        client.respond(message, b"answer")
+
+    copies = client.subscribe(f"{subject}.copy")
+    client.subscribe(f"{subject}.service", callback=callback)
+    assert client.request(f"{subject}.service", b"question", timeout=5).data == b"answer"
+    assert copies.next(5).data == b"question"
+    assert len(errors) == 1
 
 
 def test_jetstream_buckets_and_consumers_block(client: sync.SyncClient) -> None:

@@ -114,7 +114,10 @@ class SyncClient:
         async def send() -> None:
             await self._client.publish(subject, data, headers=headers, reply=reply)
 
-        self._loop.run(send())
+        if self._loop.is_here:  # a callback, which cannot wait for its own thread
+            self._client.publish(subject, data, headers=headers, reply=reply)
+        else:
+            self._loop.run(send())
 
     def publish_many(self, messages: Iterable[Outgoing]) -> int:
         """As `Client.publish_many` of `messages`. A list or tuple costs one hop between threads. What else there is to
@@ -138,7 +141,8 @@ class SyncClient:
         when_full: WhenFull = "drop_newest",
     ) -> SyncSubscription:
         """As `Client.subscribe` to `subject`, with its `queue`, `max_messages`, `max_pending`, `max_pending_bytes` and
-        `when_full`. A `callback` runs in the loop's thread and must be quick. It may `respond`."""
+        `when_full`. A `callback` runs in the loop's thread and must be quick. It may `publish` and `respond`;
+        what waits for the server raises LocalProtocolError there."""
         subscribing = self._client.subscribe(
             subject,
             queue=queue,

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from headwater.errors import ConnectionClosed
+from headwater.errors import ConnectionClosed, LocalProtocolError
 
 T = TypeVar("T")
 
@@ -29,8 +29,20 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="headwater client", daemon=True)
         self._thread.start()
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is in the loop's thread, as a callback of a subscription is."""
+        return threading.current_thread() is self._thread
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop. Raises its exception; an interrupted wait (Ctrl-C) cancels it."""
+        """Run a coroutine in the loop. Raises its exception; an interrupted wait (Ctrl-C) cancels it. In the loop's own
+        thread it raises LocalProtocolError: waiting there would be for ever."""
+        if self.is_here:
+            coroutine.close()
+            raise LocalProtocolError(
+                "a callback runs in the client's own thread, and nothing that waits for the server can be called there",
+                hint="iterate over the subscription, or hand the message to another thread; publish and respond are allowed",
+            )
         if not self._thread.is_alive():
             coroutine.close()
             raise ConnectionClosed("the client is closed")
@@ -45,6 +57,8 @@ class LoopThread:
 
     def call(self, function: Callable[..., T], *args: Any, **named: Any) -> T:
         """Call a plain function in the loop."""
+        if self.is_here:
+            return function(*args, **named)
 
         async def run() -> T:
             return function(*args, **named)

@@ -64,6 +64,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_BLOCKS = {
+    "authorization": "AuthorizationOptions",
+    "operator": "OperatorOptions",
+    "tls": "TlsOptions",
+    "websocket": "WebSocketOptions",
+    "cluster": "ClusterOptions",
+    "leafnodes": "LeafOptions",
+}
+"""Options with options of their own, and their class: for programs that come with the dict of a configuration."""
+
 
 class Broker:
     """A NATS server in this process. Keyword arguments are the fields of `BrokerOptions`, or `options` has them all.
@@ -89,6 +99,9 @@ class Broker:
     ) -> None:
         if options is None:
             given: dict[str, Any] = {**fields} if store_dir is None else {"store_dir": store_dir, **fields}
+            for name, kind in _BLOCKS.items():
+                if isinstance(given.get(name), dict):
+                    raise TypeError(f"{name} is no dict but {kind}(...); read_config makes options of a configuration")
             options = BrokerOptions(host=host, port=port, **given)
         elif fields:
             raise TypeError(f"give options, or {', '.join(fields)}: not both")
