@@ -204,6 +204,12 @@ def test_an_unknown_verb_is_refused_with_the_list_of_verbs() -> None:
     assert "demo" in answer.stderr
 
 
+def test_every_verb_says_what_it_takes(hw: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("setup", "check", "bench", "docs", "lock", "clean"):
+        assert hw.main([verb, "--help"]) == 0
+        assert capsys.readouterr().out.startswith(f"usage: ./hw {verb} ")
+
+
 def test_every_python_block_of_the_documents_goes_to_the_type_checkers(hw: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "docs" / "adr").mkdir(parents=True)
     (tmp_path / "docs" / "adr" / "0001-one.md").write_text("- as here:\n\n  ```py\n  one = 1\n  ```\n")
