@@ -100,7 +100,7 @@ class AccountDirectory:
     def _read(self, key: str) -> str:
         try:
             return self._path_of(key).read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError) as error:  # the account is missing here until somebody pushes it again
+        except (OSError, UnicodeDecodeError) as error:  # the account is missing here until it is pushed again
             reason = error.strerror if isinstance(error, OSError) else "it is no text"
             logger.error("account_jwt_unreadable account=%s reason=%s", key, reason)
             return ""
