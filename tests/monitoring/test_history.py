@@ -67,9 +67,9 @@ def test_the_disk_is_full_when_it_goes_on_like_this(
         async with monitored(jetstream=True, store_dir=tmp_path) as server:
             kept = History(server.broker.observe())
             (service,) = [one for one in server.broker.jetstreams.values() if one.room is not None][:1]
-            assert service._room is not None
+            assert service._watches is not None
             for number, room in enumerate(free):
-                service._room.room = Room(room, 1000)
+                service._watches[0].room = Room(room, 1000)
                 kept.note(Totals(), number * seconds * 10**9)
             assert kept.seconds_until_full() == left
             assert kept.document()["disk_seconds_left"] == left

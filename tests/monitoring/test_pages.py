@@ -400,8 +400,8 @@ def test_pages_show_how_long_the_disk_takes_what_was_refused_and_the_room_that_i
                 assert f"{name}{{" in metrics
             assert (await server.ask("/healthz")).document == {"status": "ok"}
             service = server.broker.jetstreams["$G"]
-            assert service._room is not None
-            service._room.note(Room(1, 1000))
+            assert service._watches is not None
+            service._watches[0].note(Room(1, 1000))
             answer = await server.ask("/healthz")
             assert (answer.status, answer.document["status"]) == (200, "ok")
             assert answer.document["warnings"] == ["JetStream store of account '$G': 1 of 1000 bytes are left"]
