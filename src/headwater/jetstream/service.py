@@ -310,17 +310,21 @@ class JetStream:
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         """Serve a request about the streams here, or keep it until its client has read more."""
-        if subject.startswith((NEXT_PREFIX, RANGE_PREFIX)):  # these look themselves how far behind their client is
-            serve = self._on_next if subject.startswith(NEXT_PREFIX) else self._on_range
-            serve(subject, reply, payload)
-            return
-        if (self._router.flusher.congested or self._slow.waiting) and self._slow.holds(
-            subject, reply, header_block, payload
-        ):
-            return
+        slow = self._slow
+        may_wait = slow.waiting or self._router.flusher.congested
         if subject.startswith(DIRECT_PREFIX):
+            if may_wait and slow.holds(subject, reply, header_block, payload):
+                return
             if payload or not self._answers.send_last(self.streams, subject, reply):
                 self._on_direct_get(subject, reply, payload)
+            return
+        if subject.startswith(NEXT_PREFIX):  # consumers and ranges look themselves how far behind their client is
+            self._on_next(subject, reply, payload)
+            return
+        if subject.startswith(RANGE_PREFIX):
+            self._on_range(subject, reply, payload)
+            return
+        if may_wait and slow.holds(subject, reply, header_block, payload):
             return
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is None:
