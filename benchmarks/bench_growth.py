@@ -41,7 +41,7 @@ from contestants import (
     start_relay,
 )
 from growth_core import around_wildcard, connections, listeners, numbered, subscriptions, talkers, under_wildcard
-from growth_stored import consumers, stored, streams, subjects
+from growth_stored import by_batch, by_sequence, consumers, stored, streams, subjects
 from growth_work import Cost, Ready, apart, compare
 from load_generator import Failure
 
@@ -80,6 +80,8 @@ GROWTHS = {
     "listeners": Growth("connections that listen to one subject", LINKS, 50_000, listeners, True, None),
     "subjects": Growth("subjects in a stream", (1000, 100_000, 1_000_000), 50_000, subjects),
     "stored": Growth("messages in a stream: gets", (10_000, 1_000_000, 10_000_000), 20_000, stored),
+    "sequences": Growth("messages in a stream: gets by sequence", (10_000, 1_000_000), 20_000, by_sequence),
+    "batches": Growth("messages in a stream: gets of a hundred", (10_000, 1_000_000), 50_000, by_batch),
     "streams": Growth("streams", STREAMS, 5_000, streams),
     "streams-unsynced": Growth("streams, acked from the page cache", STREAMS, 20_000, streams, sync_interval=UNSYNCED),
     "streams-synced": Growth("streams, acked from the disk", (100,), 2_000, streams, sync_interval="always"),

@@ -13,6 +13,7 @@ from stream_load import ask, store
 
 TOGETHER = 100  # requests on their way
 PORTION = 100_000  # publishes made at once
+BATCH = 100  # messages of one get
 
 
 def manage(server: Contestant, stack: ExitStack) -> socket.socket:
@@ -66,6 +67,30 @@ MOST_SUBJECTS = 1_000_000
 
 def stored(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
     """A stream of `count` messages on at most MOST_SUBJECTS subjects; the last message of one after the other is got."""
+    wide = min(count, MOST_SUBJECTS)
+    wanted = [_get(b".grow.%08d" % (n * STRIDE % wide), b"") for n in range(messages)]
+    return _got(stack, server, count, wanted)
+
+
+def by_sequence(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
+    """As `stored`; one message after the other is got by its sequence."""
+    wanted = [_get(b"", b'{"seq":%d}' % (n * STRIDE % count + 1)) for n in range(messages)]
+    return _got(stack, server, count, wanted)
+
+
+def by_batch(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
+    """As `stored`; BATCH messages are got by one request."""
+    starts = (n * STRIDE % (count - BATCH) + 1 for n in range(messages // BATCH))
+    wanted = [_get(b"", b'{"seq":%d,"batch":%d}' % (start, BATCH)) for start in starts]
+    return _got(stack, server, count, wanted, BATCH)
+
+
+def _get(key: bytes, payload: bytes) -> bytes:
+    return b"PUB $JS.API.DIRECT.GET.GROW%b _INBOX.got %d\r\n%b\r\n" % (key, len(payload), payload)
+
+
+def _got(stack: ExitStack, server: Contestant, count: int, wanted: list[bytes], each: int = 1) -> Ready:
+    """Fill a stream; then these direct gets, of `each` messages."""
     control, link = manage(server, stack), stack.enter_context(open_link(server.port))
     wide = min(count, MOST_SUBJECTS)
     settings = {"name": "GROW", "subjects": ["grow.>"], "storage": "file", "allow_direct": True}
@@ -75,21 +100,20 @@ def stored(stack: ExitStack, server: Contestant, count: int, messages: int) -> R
         numbers = [n % wide for n in range(first, min(first + PORTION, count))]
         store(link, publishes(lambda number: b"grow.%08d" % number, numbers))
     taken.stop()
-    wanted = [b"$JS.API.DIRECT.GET.GROW.grow.%08d" % (n * STRIDE % wide) for n in range(messages)]
-    return Ready(server, lambda: get_all(server, wanted), messages, taken)
+    return Ready(server, lambda: get_all(server, wanted, each), len(wanted) * each, taken)
 
 
-def get_all(server: Contestant, subjects: list[bytes]) -> None:
-    """Direct gets, TOGETHER of them unanswered."""
+def get_all(server: Contestant, wanted: list[bytes], each: int) -> None:
+    """Direct gets of `each` messages, TOGETHER messages unanswered."""
     with open_link(server.port) as link:
         link.settimeout(WAIT)
         link.sendall(b"SUB _INBOX.got 1\r\n")
-        requests = iter(b"PUB %b _INBOX.got 0\r\n\r\n" % subject for subject in subjects)
+        requests = iter(wanted)
         requested = answered = 0
         rest = b""
         while True:
-            some = list(islice(requests, TOGETHER - (requested - answered)))
-            requested += len(some)
+            some = list(islice(requests, (TOGETHER - (requested - answered)) // each))
+            requested += len(some) * each
             if requested == answered:
                 return
             link.sendall(b"".join(some))

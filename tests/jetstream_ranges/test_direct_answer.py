@@ -134,11 +134,25 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
     shown = stream(object(), subjects)
     refusing = stream(log, subjects, allow_direct=False)
     streams = cast(Mapping[str, DirectStream], {"ORDERS": there, "VIEW": shown, "OTHER": refusing})
-    assert answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
-    assert answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.*", b"inbox.a")
+    assert answers.send_one(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"")
+    assert answers.send_one(streams, DIRECT_PREFIX + b"ORDERS.key.*", b"inbox.a", b"")
     for request in (b"ORDERS.key.9", b"ORDERS", b"ORDERS.", b"VIEW.key.3", b"OTHER.key.3", b"NO.key.3", b"\xff.key.3"):
-        assert not answers.send_last(streams, DIRECT_PREFIX + request, b"inbox.a")
-    assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b""), "nobody to answer"
+        assert not answers.send_one(streams, DIRECT_PREFIX + request, b"inbox.a", b"")
+    assert not answers.send_one(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"", b""), "nobody to answer"
+    for payload in (
+        b'{"seq":61}',
+        b'{"seq":0}',
+        b'{"seq":060}',
+        b'{"seq":6"}',
+        b'{"seq":60',
+        b'{"seq":}',
+        b'{"seq":-1}',
+        b"60",
+    ):
+        assert not answers.send_one(streams, DIRECT_PREFIX + b"ORDERS", b"inbox.a", payload)
+    assert not answers.send_one(streams, DIRECT_PREFIX + b"ORDERS", b"inbox.a", b'{"seq":%d}' % (60 + (1 << 64)))
+    assert not answers.send_one(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b'{"seq":60}')
+    assert answers.send_one(streams, DIRECT_PREFIX + b"ORDERS", b"inbox.a", b'{"seq":58}')
     passed_on: list[Call] = []
     waiting: dict[str, object] = {}
     requests = DirectRequests(answers, streams, waiting, lambda *call: passed_on.append(call))
@@ -159,5 +173,5 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
         waiting.clear()
     answers.router.flusher.congested.clear()
     log.discard(59)
-    assert not answers.send_last(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a")
-    assert [payload for _, _, _, payload in received] == [b"59", b"59", b"59"]
+    assert not answers.send_one(streams, DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"")
+    assert [payload for _, _, _, payload in received] == [b"59", b"59", b"57", b"59"]

@@ -245,7 +245,7 @@ def test_direct_gets_take_many_turns_of_the_loop(
     monkeypatch.setattr(looking, "SCAN_RECORDS", 8)
     monkeypatch.setattr(looking, "PASSED", 8)
     monkeypatch.setattr("headwater.jetstream.direct_get.SCAN_RECORDS", 8)
-    monkeypatch.setattr("headwater.jetstream.direct_get.TURN_MESSAGES", 8)
+    monkeypatch.setattr("headwater.jetstream_ranges.several_answers.TURN_MESSAGES", 8)
 
     async def main() -> None:
         async with served(tmp_path) as desk:

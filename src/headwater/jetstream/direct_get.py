@@ -130,7 +130,7 @@ class DirectGet:
         if request.next_by_subj:
             return contents.next_matching(sequence, SubjectFilter([request.next_by_subj.encode()]))
         if request.start_time:
-            return next(contents.scan(offset_of(sequence)), None)
+            return next(iter(contents.log.read(offset_of(sequence), 1, 1)), None)
         return contents.load(sequence)
 
     def _start(self, request: DirectGetRequest) -> int:
@@ -151,7 +151,7 @@ class DirectGet:
         contents, sequence = self._stream.contents, self._start(request)
         if request.next_by_subj:
             return await looking.next_matching(contents, sequence, SubjectFilter([request.next_by_subj.encode()]))
-        return next(contents.scan(offset_of(sequence)), None)
+        return next(iter(contents.log.read(offset_of(sequence), 1, 1)), None)
 
     async def _batch(self, reply: bytes, request: DirectGetRequest) -> None:
         contents = self._stream.contents
@@ -165,7 +165,7 @@ class DirectGet:
         if first is None or request.batch < 0:  # nothing is wanted but the end
             self.status(reply, answer.end(b""))
             return
-        async for some in looking.records(contents, first.offset, wanted=wanted):
+        async for some in looking.records(contents, first.offset, wanted=wanted, most=min(request.batch, SCAN_RECORDS)):
             for record in some:
                 if not answer.send(record):
                     self.status(reply, answer.end(b""))

@@ -315,7 +315,7 @@ class JetStream:
         if subject.startswith(DIRECT_PREFIX):
             if may_wait and slow.holds(subject, reply, header_block, payload):
                 return
-            if payload or not self._answers.send_last(self.streams, subject, reply):
+            if not self._answers.send_one(self.streams, subject, reply, payload):
                 self._on_direct_get(subject, reply, payload)
             return
         if subject.startswith(NEXT_PREFIX):  # consumers and ranges look themselves how far behind their client is

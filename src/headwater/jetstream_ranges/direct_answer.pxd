@@ -4,6 +4,7 @@ from headwater.streams.log_format cimport StoredRecord
 from headwater.wire.memory cimport OutputBuffer
 
 cdef Py_ssize_t _PREFIX_SIZE
+cdef Py_ssize_t _SEQUENCE_AT
 cdef long long _SECOND
 cdef long long _DAY_SECONDS
 
@@ -18,7 +19,7 @@ cdef class DirectAnswer:
     cdef long long _day
     cdef bytes _date
 
-    cpdef bint send_last(self, object streams, bytes request, bytes reply) except -1
+    cpdef bint send_one(self, object streams, bytes request, bytes reply, bytes payload) except -1
     cpdef int send(self, bytes reply, bytes stream, StoredRecord record, bytes more, bint bare) except? -1
     cdef int _route(self, bytes reply, StoredRecord record, bint bare) except? -1
     cdef int _compose_lines(self, bytes stream, StoredRecord record, bytes more) except? -1
@@ -32,4 +33,5 @@ cdef class DirectRequests:
     cdef object _others
 
 
+cdef long long _sequence_in(bytes payload) except? -1
 cdef int _append_digits(OutputBuffer output, long long number, Py_ssize_t digits) except? -1

@@ -43,6 +43,8 @@ from headwater.model.timestamps import format_time
 
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 _PREFIX_SIZE: cython.Py_ssize_t = len(DIRECT_PREFIX)
+SEQUENCE = b'{"seq":'  # of a request for one message
+_SEQUENCE_AT: cython.Py_ssize_t = len(SEQUENCE)
 
 KEPT: int = 1 << 20  # bytes; a buffer that a larger message has made is not kept
 # Bytes of answers after which they are written, though there may be more requests in the same read: a client with hundreds
@@ -73,13 +75,16 @@ class DirectAnswer:
         self._day = -1  # since 1970: of `_date`, which is its text up to the hours
         self._date = b""
 
-    def send_last(self, streams: Mapping[str, DirectStream], request: bytes, reply: bytes) -> cython.bint:
-        """Answer a request for `<prefix><stream>.<subject>` with the last message of the subject. False, and no answer,
-        where that takes more than a look: none is readable, or another stream answers for that one."""
-        dot: cython.Py_ssize_t = request.find(b".", _PREFIX_SIZE)
-        if dot < 0 or not reply:
+    def send_one(
+        self, streams: Mapping[str, DirectStream], request: bytes, reply: bytes, payload: bytes
+    ) -> cython.bint:
+        """Answer a request for `<prefix><stream>.<subject>` with the last message of the subject, one for `<prefix><stream>`
+        with that whose sequence is all that the payload says. False, and no answer, where that takes more than a look: none
+        is readable, or another stream answers for that one."""
+        end: cython.Py_ssize_t = len(request) if payload else request.find(b".", _PREFIX_SIZE)
+        if end < 0 or not reply:
             return False
-        name: bytes = request[_PREFIX_SIZE:dot]
+        name: bytes = request[_PREFIX_SIZE:end]
         stream = streams.get(name.decode("utf-8", "replace"))
         if stream is None or not stream.config.allow_direct:
             return False
@@ -89,8 +94,12 @@ class DirectAnswer:
             return False  # a view, whose records are answered under another subject
         log: Log = stored
         reader: LogReader = log.reader
-        subjects: SubjectTable = contents.subjects
-        sequence: cython.longlong = subjects.last(request[dot + 1 :])
+        sequence: cython.longlong
+        if payload:
+            sequence = _sequence_in(payload)
+        else:
+            subjects: SubjectTable = contents.subjects
+            sequence = subjects.last(request[end + 1 :])
         if sequence <= 0:
             return False
         try:
@@ -194,8 +203,8 @@ class DirectAnswer:
 
 
 class DirectRequests:
-    """What is subscribed to JetStream's requests: answers those for the last message of a subject, and hands all others to
-    `others`, also those that take more than a look; and all while clients are behind, or requests `waiting` for one."""
+    """What is subscribed to JetStream's requests: answers those for one message by subject or sequence, and hands all others
+    to `others`, also those that take more than a look; and all while clients are behind, or requests `waiting` for one."""
 
     def __init__(
         self, answers: DirectAnswer, streams: Mapping[str, DirectStream], waiting: Sized, others: Callback
@@ -208,11 +217,29 @@ class DirectRequests:
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
         """A request."""
         answers: DirectAnswer = self._answers
-        is_plain: cython.bint = not payload and subject.startswith(DIRECT_PREFIX)
-        if is_plain and not self._waiting and not answers.router.flusher.congested:
-            if answers.send_last(self._streams, subject, reply):
+        if subject.startswith(DIRECT_PREFIX) and not self._waiting and not answers.router.flusher.congested:
+            if answers.send_one(self._streams, subject, reply, payload):
                 return None
         return self._others(subject, reply, header_block, payload)
+
+
+def _sequence_in(payload: bytes) -> cython.longlong:
+    """The sequence that a request says, if it is written as clients write it, and nothing else is in it; else 0."""
+    size: cython.Py_ssize_t = len(payload)
+    at: cython.Py_ssize_t = _SEQUENCE_AT
+    sequence: cython.longlong = 0
+    if (
+        not _SEQUENCE_AT + 1 < size < _SEQUENCE_AT + 19 or not payload.startswith(SEQUENCE) or payload[size - 1] != 125
+    ):  # }
+        return 0
+    while at < size - 1:
+        if not 48 <= payload[at] <= 57 or (
+            at == _SEQUENCE_AT and payload[at] == 48
+        ):  # no JSON number begins with a zero
+            return 0
+        sequence = sequence * 10 + payload[at] - 48
+        at += 1
+    return sequence
 
 
 def _append_digits(output: OutputBuffer, number: cython.longlong, digits: cython.Py_ssize_t) -> cython.int:
