@@ -11,6 +11,7 @@ cdef class Flusher:
     cdef readonly list congested
     cdef object _schedule
     cdef list _dirty
+    cdef Py_ssize_t _marked
     cdef list _spare
     cdef bint _scheduled
     cdef bint _reading

@@ -38,8 +38,10 @@ class Flusher:
         self.slow_consumers = 0
         self.congested: list[Outlet] = []  # outlets that the last read wrote to and whose clients are behind
         self._schedule = schedule
-        self._dirty: list[Outlet] = []
-        self._spare: list[Outlet] | None = None  # an empty list for the next turn
+        # The first `_marked` of these are to be written; the others are None, so that the list keeps its room.
+        self._dirty: list[Outlet | None] = []
+        self._marked = 0
+        self._spare: list[Outlet | None] | None = None  # a list of nothing but None for the next turn
         self._scheduled = False
         self._reading = False
 
@@ -48,7 +50,11 @@ class Flusher:
         if outlet.dirty:
             return 0
         outlet.dirty = True
-        self._dirty.append(outlet)
+        if self._marked < len(self._dirty):
+            self._dirty[self._marked] = outlet
+        else:
+            self._dirty.append(outlet)
+        self._marked += 1
         if not self._scheduled and not self._reading:
             self._scheduled = True
             self._schedule(self.flush)
@@ -64,7 +70,7 @@ class Flusher:
     def end_read(self) -> cython.int:
         """Write the output that the parsed input produced, at once; returns 0 if there was none."""
         self._reading = False
-        if not self._dirty:
+        if self._marked == 0:
             return 0
         self._flush_dirty()
         return 1
@@ -75,12 +81,17 @@ class Flusher:
         self._flush_dirty()
 
     def _flush_dirty(self) -> cython.int:
-        dirty: list[Outlet] = self._dirty
+        dirty: list[Outlet | None] = self._dirty
+        marked: cython.Py_ssize_t = self._marked
+        self._marked = 0
         self._dirty = [] if self._spare is None else self._spare
         self._spare = None
         outlet: Outlet
         waiting: cython.Py_ssize_t
-        for outlet in dirty:
+        index: cython.Py_ssize_t
+        for index in range(marked):
+            outlet = cython.cast(Outlet, dirty[index])
+            dirty[index] = None
             outlet.dirty = False
             if outlet.closed:
                 continue
@@ -91,7 +102,6 @@ class Flusher:
                 waiting = outlet.link.pending
             if waiting > self.route_stall_at and (outlet.is_route or waiting > self.stall_at):
                 self._fell_behind(outlet, waiting)
-        dirty.clear()
         self._spare = dirty
         return 0
 

@@ -204,7 +204,9 @@ class Session(ClientOpHandler):
                 else:
                     first = message.buffer[message.subject]
                     free = first != 95 and first != 36 and message.reply == message.reply_end  # _ $
-                    if (free or self._may_publish(message)) and self._publish_series(ops, match) == 1:
+                    if (free or self._may_publish(message)) and (
+                        ops._position == ops._filled or self._publish_series(ops, match) == 1
+                    ):
                         if router.forwarding is None:
                             deliveries = router.route_plain(self.outlet, match, message)
                         else:

@@ -12,6 +12,8 @@ cdef extern from "unistd.h" nogil:
 
 
 cdef unsigned int READABLE
+cdef int _READS_AGAIN
+cdef long MAX_EVENTS
 cdef Py_ssize_t READ_IN_A_TURN
 cdef Py_ssize_t LEAST_READ
 cdef long PAUSE

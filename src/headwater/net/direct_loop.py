@@ -64,6 +64,7 @@ MANY_AFTERWARDS: int = 8  # callbacks that wait for the end of the reads: from h
 # Callbacks that are then called before more is read; each may wait for the disk, and a client for what the first has for it.
 FINISHED_TOGETHER: int = 16
 READS_AGAIN: int = 3  # times that ready links are then read again, at most: 64 KiB each, a quarter of a millisecond
+_READS_AGAIN: cython.int = READS_AGAIN
 # Bytes that the links of one turn share, so that each is read soon; but each may take LEAST_READ.
 READ_IN_A_TURN: int = 1 << 20
 LEAST_READ: int = 1 << 16
@@ -147,7 +148,7 @@ class ReadyLinks:
             found = count > 0
             if found and self.moderation.wants_look(count):
                 self._look(count)
-            again = READS_AGAIN
+            again = _READS_AGAIN
             seen = 0
             self.reading = True
             while count > 0:

@@ -1,5 +1,21 @@
 cimport cython
 
+cdef Py_ssize_t GLANCE
+cdef Py_ssize_t FAST
+cdef Py_ssize_t LARGE
+cdef Py_ssize_t MEASURED
+cdef double FIND_MORE
+cdef Py_ssize_t POOR
+cdef Py_ssize_t TRIAL
+cdef double KEEP
+cdef double FADES
+cdef Py_ssize_t LOST
+cdef double CHEAPER
+cdef Py_ssize_t JUDGED
+cdef Py_ssize_t LEASE
+cdef Py_ssize_t FIRST_BACKOFF
+cdef Py_ssize_t LONGEST_BACKOFF
+
 
 @cython.final
 cdef class _Counts:

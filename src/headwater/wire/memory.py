@@ -329,7 +329,7 @@ class OutputBuffer:
         if self.head >= self.size:
             self.head = 0
             self.size = 0
-            if len(self.data) > KEEP:
+            if len(self.data) > 4194304:  # KEEP, whose name would be a Python object here, for every write
                 self.clear()
         return 0
 
