@@ -7,10 +7,11 @@ from typing import cast
 from support.clusters import until
 from support.fake_link import FakeLink, make_outlet
 
-from headwater.exchange.backpressure import GRACE_SECONDS, LONGEST_HOLD, STALL_SECONDS, Backpressure, Progress
+from headwater.exchange.backpressure import LONGEST_HOLD, STALL_SECONDS, Backpressure
 from headwater.exchange.flusher import STALL_AT
 from headwater.exchange.sublist import Outlet
 from headwater.net.link import Link
+from headwater.net.write_progress import GRACE_SECONDS, Progress
 
 MAX_PENDING = 64 << 20
 

@@ -8,9 +8,9 @@ import pytest
 from simulator.virtual_loop import SimulatedLoop
 from support.fake_link import FakeLink
 
-from headwater.exchange.backpressure import Progress
 from headwater.net.link import Link
 from headwater.net.peer_timers import FIRST_PING_SECONDS, SWEEP_SECONDS, PeerTimers, address_of
+from headwater.net.write_progress import Progress
 
 
 class Neighbour:

@@ -8,6 +8,7 @@ import asyncio
 from typing import Generic, Protocol, TypeVar
 
 from headwater.net.link import Link
+from headwater.net.write_progress import Progress
 
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
@@ -25,13 +26,6 @@ class Peer(Protocol):
         """Send a PING. If `most` of them are unanswered, close the connection and return False."""
 
 
-class WriteProgress(Protocol):
-    """`exchange.backpressure.Progress`."""
-
-    def end_stuck(self, link: Link | None, now: float, deadline: float) -> bool: ...
-    def forget(self, link: Link) -> None: ...
-
-
 AnyPeer = TypeVar("AnyPeer", bound=Peer)
 
 
@@ -40,7 +34,7 @@ class PeerTimers(Generic[AnyPeer]):
     end has read nothing for `write_deadline`, which `progress` observes.
     """
 
-    def __init__(self, progress: WriteProgress, *, ping_interval: float, ping_max: int, write_deadline: float) -> None:
+    def __init__(self, progress: Progress, *, ping_interval: float, ping_max: int, write_deadline: float) -> None:
         self.slow = 0  # connections closed because the other end did not read for too long
         self.stale = 0  # connections closed for too many unanswered PINGs
         self._progress = progress
