@@ -71,21 +71,23 @@ SUBJECTS = (100, 10_000, 100_000)
 LINKS = (100, 1000, 10_000)
 STREAMS = (100, 1000, 5000)
 GROWTHS = {
-    "subscriptions": Growth("subscriptions of one client", SUBJECTS, 500_000, subscriptions, True, None),
-    "numbered": Growth("subscriptions, number last", SUBJECTS, 500_000, numbered, True, None),
-    "wildcard": Growth("subjects under one wildcard", SUBJECTS, 500_000, under_wildcard, True, None),
-    "middle": Growth("subjects with a wildcard in the middle", SUBJECTS, 500_000, around_wildcard, False, None),
-    "connections": Growth("connections, silent", (10, 1000, 10_000), 500_000, connections, True, None),
-    "talkers": Growth("connections that publish in turn", LINKS, 50_000, talkers, True, None),
-    "listeners": Growth("connections that listen to one subject", LINKS, 50_000, listeners, True, None),
+    "subscriptions": Growth("subscriptions of one client", SUBJECTS, 250_000, subscriptions, True, None),
+    "numbered": Growth("subscriptions, number last", SUBJECTS, 250_000, numbered, True, None),
+    "wildcard": Growth("subjects under one wildcard", SUBJECTS, 250_000, under_wildcard, True, None),
+    "middle": Growth("subjects with a wildcard in the middle", SUBJECTS, 250_000, around_wildcard, False, None),
+    "connections": Growth("connections, silent", (10, 1000, 10_000), 250_000, connections, True, None),
+    "talkers": Growth("connections that publish in turn", LINKS, 20_000, talkers, True, None),
+    "listeners": Growth("connections that listen to one subject", LINKS, 20_000, listeners, True, None),
     "subjects": Growth("subjects in a stream", (1000, 100_000, 1_000_000), 50_000, subjects),
     "stored": Growth("messages in a stream: gets", (10_000, 1_000_000, 10_000_000), 20_000, stored),
     "sequences": Growth("messages in a stream: gets by sequence", (10_000, 1_000_000), 20_000, by_sequence),
     "batches": Growth("messages in a stream: gets of a hundred", (10_000, 1_000_000), 50_000, by_batch),
     "streams": Growth("streams", STREAMS, 5_000, streams),
-    "streams-unsynced": Growth("streams, acked from the page cache", STREAMS, 20_000, streams, sync_interval=UNSYNCED),
+    "streams-unsynced": Growth(
+        "streams, acked from the page cache", (100, 5000), 20_000, streams, sync_interval=UNSYNCED
+    ),
     "streams-synced": Growth("streams, acked from the disk", (100,), 2_000, streams, sync_interval="always"),
-    "consumers": Growth("consumers", (100, 10_000, 50_000), 20_000, consumers),
+    "consumers": Growth("consumers", (100, 1000, 50_000), 20_000, consumers),
 }
 
 
