@@ -1,6 +1,8 @@
 cimport cython
 from headwater.exchange.sublist cimport Outlet
 
+cdef int _read_ahead(list[Outlet] dirty, Py_ssize_t first, Py_ssize_t last) except -1
+
 
 @cython.final
 cdef class Flusher:

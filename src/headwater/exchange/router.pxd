@@ -9,6 +9,8 @@ from headwater.wire.publish_series cimport PublishSeries
 
 cdef Py_ssize_t _LARGE
 
+cdef int _read_ahead(list[Subscription] plain, Py_ssize_t first) except -1
+
 
 cdef class Router
 

@@ -18,10 +18,12 @@ import logging
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.exchange.flusher import Flusher
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView, composed
@@ -47,6 +49,18 @@ logger = logging.getLogger(__name__)
 
 LARGE: int = 1 << 16  # bytes; a larger message is written at once, from where it lies
 _LARGE: cython.Py_ssize_t = LARGE
+
+
+def _read_ahead(plain: list[Subscription], first: cython.Py_ssize_t) -> cython.int:
+    """Have what deliveries to the next sixteen touch in the processor's caches. Each step from one object to the next waits
+    for memory; in a loop of nothing else the waits for sixteen receivers overlap."""
+    if cython.compiled:
+        index: cython.Py_ssize_t
+        for index in range(first, min(first + 16, len(plain))):
+            subscription: Subscription = plain[index]
+            prefetch(cython.cast(cython.p_void, subscription.msg))
+            prefetch(PyByteArray_AS_STRING(cython.cast(Outlet, subscription.outlet).output.data))
+    return 0
 
 
 class RouterObserver(Protocol):
@@ -369,7 +383,11 @@ class Router:
         """`route` without peers, for a `match` that is `separate` and a message that is not traced."""
         deliveries: cython.int = 0
         subscription: Subscription
-        for subscription in match.plain:
+        index: cython.Py_ssize_t
+        for index in range(len(match.plain)):
+            if index & 15 == 0 and len(match.plain) > 64:  # what fewer receivers need is in the caches
+                _read_ahead(match.plain, index)
+            subscription = match.plain[index]
             deliveries += self._deliver_to(subscription, publisher, True, message)
         return deliveries
 
