@@ -7,6 +7,9 @@ One read of 64 KiB holds a thousand gets, and their answers may be 500 MB. Serve
 seconds, and the client was cut off as a slow consumer, however fast it read: nothing is read or written meanwhile.
 
 Gets of a client that has left are dropped; other requests are served, since they may change something.
+
+A client with many waiting requests is not read from. A peer is, for others depend on it: of the requests that come through
+peers, those beyond MOST_FROM_PEERS are served at once, and a peer that does not take the answers ends as a slow consumer.
 """
 
 import asyncio
@@ -23,6 +26,7 @@ LINK_RETRY = 0.005  # seconds until such a link is checked again
 TURN_REQUESTS = 64  # of one client, then the next has its turn
 TURN_BYTES = 1 << 20  # of answers
 MOST_WAITING = 1024  # requests of one client, some 300 bytes each; then it is not read from
+MOST_FROM_PEERS = 1 << 16  # requests that came through peers, of all together: some 20 MB
 
 Request = tuple[bytes, bytes, bytes, bytes]  # subject, reply, header block, payload
 
@@ -72,6 +76,8 @@ class SlowReaders:
             if not self._running:
                 self._running = True
                 self._spawn(self._serve_all())
+        if client is None and len(waiting) >= MOST_FROM_PEERS:
+            return False
         waiting.append((subject, reply, header_block, payload))
         if client is not None and len(waiting) > MOST_WAITING:
             cast(Link, client.link).pause_reading()
