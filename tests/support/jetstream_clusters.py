@@ -91,7 +91,7 @@ async def begin_stream(jetstream: JetStreamContext, config: StreamConfig, subjec
             await jetstream.add_stream(config)
             await jetstream.publish(subject, data)
             return
-        except (APIError, NoStreamResponseError) as error:
+        except (APIError, NoStreamResponseError, TimeoutError) as error:  # no answer: right after an election
             refused = error
             await asyncio.sleep(0.1)
     raise refused

@@ -13,6 +13,7 @@ peers, those beyond MOST_FROM_PEERS are served at once, and a peer that does not
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import cast
@@ -20,6 +21,8 @@ from typing import cast
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Outlet
 from headwater.net.link import Link
+
+logger = logging.getLogger(__name__)
 
 LINK_HIGH_WATER = 4 << 20  # bytes of pending output above which a client's link gets no more
 LINK_RETRY = 0.005  # seconds until such a link is checked again
@@ -62,6 +65,9 @@ class SlowReaders:
         self._high_water = high_water(router)
         self._running = self._serving = False
         self._gets: set[asyncio.Task[None]] = set()
+        self._paused: set[Outlet] = (
+            set()
+        )  # clients that are not read from; others pause clients for reasons of their own
 
     def holds(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         """Whether the request of the router's current publisher waits, and is served later."""
@@ -80,6 +86,7 @@ class SlowReaders:
             return False
         waiting.append((subject, reply, header_block, payload))
         if client is not None and len(waiting) > MOST_WAITING:
+            self._paused.add(client)
             cast(Link, client.link).pause_reading()
         return True
 
@@ -89,11 +96,18 @@ class SlowReaders:
         get.add_done_callback(self._gets.discard)
 
     def stop(self) -> list[asyncio.Task[None]]:
-        """Drop what waits for clients, because the service stops; returns tasks that are about to end."""
+        """Drop what waits for clients, because the service stops, perhaps alone; returns tasks that are about to end."""
         self.waiting.clear()
+        for client in [*self._paused]:
+            self._resume(client)
         for get in self._gets:
             get.cancel()
         return [*self._gets]
+
+    def _resume(self, client: Outlet) -> None:
+        if client in self._paused:
+            self._paused.discard(client)
+            cast(Link, client.link).resume_reading()
 
     def _is_behind(self, client: Outlet | None, reply: bytes) -> bool:
         if client is None:
@@ -120,12 +134,14 @@ class SlowReaders:
             router.publisher, self._serving = client, True  # the service asks who it is
             try:
                 self._serve(*request)
+            except Exception:  # as in `Router.call_one`: the other requests do not wait for ever
+                logger.exception("waiting_request_failed subject=%r", request[0])
             finally:
                 router.publisher, self._serving = None, False
             if client is not None and client.out_bytes - before > TURN_BYTES:
                 break
         if not waiting:
             self.waiting.pop(client, None)
-        if client is not None and served and len(waiting) <= MOST_WAITING:
-            cast(Link, client.link).resume_reading()
+        if client is not None and len(waiting) <= MOST_WAITING:
+            self._resume(client)
         return served
