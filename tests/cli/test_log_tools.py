@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from headwater.cli.main import main
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_stored
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord, file_stem
-from headwater.streams.files import OsFiles
 from headwater.streams.log import Log, LogOptions
 
 

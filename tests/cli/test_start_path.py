@@ -87,12 +87,16 @@ def test_openssl_is_loaded_for_a_certificate_only() -> None:
 def test_jetstream_on_an_empty_store_greets_before_it_is_loaded(tmp_path: Path) -> None:
     found = imported_until_ready("-js", "-sd", str(tmp_path))
     assert (found & HEAVY) - {"ssl"} == set()
-    own = {name for name in found if name.startswith(("headwater.jetstream", "headwater.streams"))}
+    own = {
+        name
+        for name in found
+        if name.startswith(("headwater.jetstream", "headwater.streams", "headwater.durable_files"))
+    }
     assert own == {
         "headwater.jetstream", "headwater.jetstream.domain",
         "headwater.jetstream_state", "headwater.jetstream_state.foreign_store", "headwater.jetstream_state.store_lock",
-        "headwater.streams", "headwater.streams.files", "headwater.streams.store_directory",
-        "headwater.streams.sync_threads",
+        "headwater.durable_files", "headwater.durable_files.files", "headwater.durable_files.store_directory",
+        "headwater.durable_files.sync_threads",
     }  # fmt: skip
     assert len(found) < 235, "each module is 0.3 ms of the time until the first client can connect"
 

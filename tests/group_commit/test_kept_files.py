@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files.files import File, OsFiles
 from headwater.group_commit import kept_files
 from headwater.group_commit.kept_files import KeptFiles
-from headwater.streams.files import File, OsFiles
 
 
 class CountedFiles(OsFiles):

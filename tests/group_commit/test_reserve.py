@@ -7,12 +7,12 @@ from threading import Event, Lock
 import pytest
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files.files import File
 from headwater.errors import DiskFull
 from headwater.group_commit import reserve as reserve_module
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.reserve import NAME, Reserve
 from headwater.group_commit.writers import Writers
-from headwater.streams.files import File
 from headwater.streams.log import Log, LogOptions
 
 

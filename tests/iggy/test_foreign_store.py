@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.foreign_store import refuse_foreign_store
-from headwater.streams.files import OsFiles
 
 
 def apache_iggy(directory: Path, *streams: int) -> None:

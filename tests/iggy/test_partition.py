@@ -11,6 +11,7 @@ import pytest
 from support.recording_files import RecordingFiles
 
 from headwater import TypedHeaders
+from headwater.durable_files.files import Files, OsFiles
 from headwater.errors import IggyError, StorageError
 from headwater.group_commit.committer import MAX_STAGED_BYTES
 from headwater.group_commit.writers import Writers
@@ -23,7 +24,6 @@ from headwater.iggy_wire.identifiers import PollingStrategy
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
 from headwater.streams import log as log_module
-from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import LARGE_BATCH, segment_name

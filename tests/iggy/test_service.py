@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater import HeaderValue, TypedHeaders
+from headwater.durable_files.files import File, OsFiles
 from headwater.errors import DiskFull, EnvironmentProblem, IggyError, StorageError
 from headwater.iggy.clients import TCP
 from headwater.iggy.dispatch import execute
@@ -19,7 +20,6 @@ from headwater.iggy_wire.commands import Message, Permissions, StreamPermissions
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.model.typed_headers import HeaderForm
-from headwater.streams.files import File, OsFiles
 
 S, T = Identifier("s"), Identifier("t")
 OPTIONS = IggyOptions(tcp=("127.0.0.1", 0), service=ServiceOptions(housekeeping=3600))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry
 from headwater.iggy.store import Offsets, Store
-from headwater.streams import meta
-from headwater.streams.files import OsFiles
 from headwater.streams.options import LogOptions
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import OsFiles
 from headwater.errors import IggyError
 from headwater.iggy.catalog import Catalog, decode
 from headwater.iggy.face import Iggy, IggyOptions
@@ -20,8 +22,6 @@ from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrateg
 from headwater.monitoring.pages import PAGES
 from headwater.monitoring.steps import at_once
 from headwater.server.broker import Broker
-from headwater.streams import meta
-from headwater.streams.files import OsFiles
 from headwater.streams.finding import Finding
 
 OPTIONS = IggyOptions(tcp=("127.0.0.1", 0), service=ServiceOptions(housekeeping=3600))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.jetstream_in_process import Desk, served
 
+from headwater.durable_files.files import File, OsFiles
 from headwater.exchange.router import Router
 from headwater.jetstream.service import JetStream
-from headwater.streams.files import File, OsFiles
 
 CONSUMER = {"durable_name": "c", "ack_policy": "explicit"}
 
@@ -83,7 +83,7 @@ def dangling_link(directory: Path) -> None:
 
 
 def unknown_version(directory: Path) -> None:
-    from headwater.streams import meta
+    from headwater.durable_files import meta
 
     meta.save(OsFiles(), str(bad(directory) / "stream"), b'{"config": 7}')
 

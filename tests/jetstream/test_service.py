@@ -21,8 +21,8 @@ from support.nats_server import start_nats_server
 from headwater.client.blocking import BlockingClient
 from headwater.client.client import connect
 from headwater.client.options import ClientOptions
+from headwater.durable_files.files import File, OsFile, OsFiles
 from headwater.errors import RequestTimeout
-from headwater.streams.files import File, OsFile, OsFiles
 
 pytestmark = pytest.mark.interop
 

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
+from headwater.durable_files import meta
 from headwater.jetstream import state_keeper
 from headwater.jetstream.state_keeper import KeptConsumer, StateKeeper
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_state.consumer import Consumer, ConsumerSnapshot
 from headwater.jetstream_state.consumer_journal import identity_of, load
 from headwater.jetstream_state.store import StreamDirectory
-from headwater.streams import meta
 
 DIRECTORY = "store/s"
 STATES = f"{DIRECTORY}/consumers"

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 
+from headwater.durable_files.files import File, OsFile, OsFiles
 from headwater.errors import JetStreamError
 from headwater.exchange.router import Router
 from headwater.jetstream.service import JetStream
-from headwater.streams.files import File, OsFile, OsFiles
 
 Answers = list[dict[str, object]]
 

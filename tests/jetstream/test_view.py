@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream.view import SubjectedLog, ViewStream
 from headwater.jetstream_state.store import StreamDirectory
 from headwater.jetstream_state.subject_table import SubjectFilter
-from headwater.streams.files import OsFiles
 from headwater.streams.iggy_batch import BATCH_HEADER, BATCH_HEADER_SIZE, FRAME, stamp
 from headwater.streams.log import Log, LogOptions
 

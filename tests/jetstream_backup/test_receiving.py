@@ -4,11 +4,11 @@ import asyncio
 import os
 from collections.abc import Sequence
 
+from headwater.durable_files.files import File
 from headwater.exchange.router import Router
 from headwater.jetstream_backup import receiving
 from headwater.jetstream_backup.receiving import ChunkReceiver
 from headwater.jetstream_state.memory_files import MemoryFiles
-from headwater.streams.files import File
 
 
 class Client:

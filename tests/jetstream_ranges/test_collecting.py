@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream_ranges.collecting import Collected, Collecting
-from headwater.streams.files import OsFiles
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files.files import OsFiles
 from headwater.errors import StorageError
 from headwater.jetstream_ranges.large_records import AT_ONCE, LEAST, LargeRecords
 from headwater.jetstream_state.memory_files import MemoryFiles
-from headwater.streams.files import OsFiles
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
 

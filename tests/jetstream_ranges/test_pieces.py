@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import headwater
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream_ranges.pieces import send_pieces, sole_client
-from headwater.streams.files import OsFiles
 
 
 def test_pieces_and_ranges_of_files_arrive_as_one_message_between_its_neighbours(tmp_path: Path) -> None:

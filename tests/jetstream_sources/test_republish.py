@@ -8,8 +8,8 @@ from threading import Event, Timer
 import pytest
 from support.jetstream_in_process import served
 
+from headwater.durable_files.files import File, OsFile, OsFiles
 from headwater.model.header_block import lookup
-from headwater.streams.files import File, OsFile, OsFiles
 
 SLOW = 0.01  # seconds that send the next writes to a thread: group_commit/pace.py
 

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 from support.recording_files import VARIANTS, Disk, RecordingFiles, Replay
 
+from headwater.durable_files.files import OsFiles
 from headwater.errors import StorageError
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.store import ConsumerRecord, Store, StreamRecord, file_stem
-from headwater.streams.files import OsFiles
 from headwater.streams.log import Log, LogOptions
 
 RECORD = StreamRecord(StreamConfig(name="S", subjects=["S"]), 7)

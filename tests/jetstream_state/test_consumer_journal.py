@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream_state.consumer_journal import Entry, JournalFiles, encode, identity_of, load
-from headwater.streams.files import OsFiles
 
 OURS = identity_of("S", 1)
 NUMBERS = st.integers(0, 2**63 - 1)

@@ -7,10 +7,10 @@ import pytest
 from support.monitored import monitored_nats_server, work
 from support.nats_server import start_nats_server
 
+from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.jetstream_state.foreign_store import refuse_foreign_store
 from headwater.server.broker import Broker
-from headwater.streams.files import OsFiles
 
 
 def contents(directory: Path) -> dict[str, bytes]:

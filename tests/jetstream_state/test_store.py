@@ -10,12 +10,12 @@ import pytest
 from support.jetstream_in_process import served
 from support.recording_files import VARIANTS, Disk, RecordingFiles, Replay
 
+from headwater.durable_files.files import File, OsFile, OsFiles
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.store import ConsumerRecord, Store, StreamRecord, file_stem, first_offset
-from headwater.streams.files import File, OsFile, OsFiles
 from headwater.streams.log import Log, LogOptions
 
 

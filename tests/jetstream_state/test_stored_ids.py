@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream_state.store import PositionsRecord
 from headwater.jetstream_state.stored_ids import StoredId, learn_ids, stored_ids
 from headwater.model.dedup import DuplicateWindow
-from headwater.streams.files import OsFiles
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
 

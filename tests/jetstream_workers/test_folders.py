@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.account import part_of
 from headwater.jetstream_state.store import file_stem
@@ -18,7 +19,6 @@ from headwater.jetstream_workers.folders import (
     write_spread,
 )
 from headwater.jetstream_workers.placement import owner_of
-from headwater.streams.files import OsFiles
 
 FILES = OsFiles()
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_state.store import file_stem
 from headwater.jetstream_workers.folders import Spread, check_store, read_spread, stream_folders
 from headwater.jetstream_workers.moving import move
 from headwater.jetstream_workers.placement import owner_of
-from headwater.streams.files import OsFiles
 
 FILES = OsFiles()
 NAMES = [f"S{number}" for number in range(8)]

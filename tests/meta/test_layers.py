@@ -10,7 +10,17 @@ import pytest
 from _pytest.assertion.rewrite import AssertionRewritingHook
 from support.checkout import SOURCE, imports_of, name_of, tracked
 
-PURE = ["cloudevents", "columns", "iggy_wire", "jetstream_documents", "jetstream_state", "model", "streams", "wire"]
+PURE = [
+    "cloudevents",
+    "columns",
+    "durable_files",
+    "iggy_wire",
+    "jetstream_documents",
+    "jetstream_state",
+    "model",
+    "streams",
+    "wire",
+]
 PACKAGE = SOURCE / "headwater"
 OPERATING_SYSTEM = {"fcntl", "glob", "io", "mmap", "os", "shutil", "tempfile"}
 CLOCKS_AND_DICE = {"random", "secrets", "time", "uuid"}
@@ -47,14 +57,14 @@ def test_importing_a_pure_layer_loads_no_io(layer: str) -> None:
     assert not loaded & (HEAVY - {"msgspec"})
 
 
-def test_only_files_py_of_streams_touches_the_operating_system() -> None:
+def test_only_files_py_touches_the_operating_system() -> None:
     touching = [
         name_of(path)
         for layer in PURE
         for path in tracked(".py", under=PACKAGE / layer)
         if set(imports_of(path)) & OPERATING_SYSTEM
     ]
-    assert touching == ["src/headwater/streams/files.py"]
+    assert touching == ["src/headwater/durable_files/files.py"]
 
 
 def test_pure_layers_have_no_clock_and_no_dice_of_their_own() -> None:

@@ -17,7 +17,8 @@ SLOTS_BY_HAND = {
     "jetstream_documents": 1,
     "model": 6,
     "spark": 1,
-    "streams": 5,
+    "streams": 3,
+    "durable_files": 2,
     "jetstream_state": 1,
     "wire": 1,
 }

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files.files import File, FileRange, OsFiles
 from headwater.net.link import HIGH_WATER, LINGER_BYTES, Link
 from headwater.net.tcp import dial, listen
-from headwater.streams.files import File, FileRange, OsFiles
 
 
 class Owner:

@@ -17,6 +17,7 @@ from support.in_loop import in_loop
 from support.raw_wire import RawLink
 
 from headwater.cli.serving import Serving
+from headwater.durable_files.files import File, OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
 from headwater.exchange.account import Account
@@ -25,7 +26,6 @@ from headwater.server import heap_limits
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.server.late_streams import PARTS, LateStreams
-from headwater.streams.files import File, OsFiles
 
 MOST_MODULES = 24  # that one part imports
 CHANGING = re.compile(rb'"(?:created|ts)":"[^"]*"|(?<=made 1 )\d+')  # the size of a document with a time, too

@@ -3,11 +3,11 @@
 from google_crc32c import value as crc32c
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files.meta import load
 from headwater.streams.clean_index import INDEX_FILE, absences_of, facts_of, load_index
 from headwater.streams.index import SparseIndex
 from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import load
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.opening import segment_bases, write_index
 from headwater.streams.options import LogOptions

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from headwater.streams.files import OsFiles
+from headwater.durable_files.files import OsFiles
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log
 from headwater.streams.log_format import BATCH_HEADER_SIZE, RECORD_HEAD_SIZE

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.durable_files.meta import NO_IDENTITY
 from headwater.streams.end_file import END_FILE_SIZE, RecordedEnd, decode_end, encode_end
-from headwater.streams.meta import NO_IDENTITY
 
 OFFSETS = st.integers(0, (1 << 63) - 1)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import OsFiles
 from headwater.iggy_wire.batches import messages
 from headwater.operations.inspection import repair, survey
-from headwater.streams import meta
-from headwater.streams.files import OsFiles
 from headwater.streams.log import Log
 from headwater.streams.log_format import DIALECT_IGGY, VERSION, StoredRecord
 from headwater.streams.options import LogOptions

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from headwater import HeaderValue, TypedHeaders
+from headwater.durable_files.files import OsFiles
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
-from headwater.streams.files import OsFiles
 from headwater.streams.iggy_batch import BATCH_HEADER, BATCH_HEADER_SIZE, FRAME, stamp
 from headwater.streams.log import Log, LogOptions, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files.files import Files, OsFiles
 from headwater.errors import DiskFull, StorageError, WriteFailed
-from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log, LogOptions, StoredRecord, begin_at
 from headwater.streams.log_reader import Wanted
 from headwater.streams.writer import StagedBatch
@@ -464,7 +464,7 @@ def test_a_worker_thread_writes_while_the_loop_thread_stages_publishes_and_reads
 
 CHILD = """
 import sys
-from headwater.streams.files import OsFiles
+from headwater.durable_files.files import OsFiles
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.writer import StagedBatch
 log = Log.open(OsFiles(), sys.argv[1], LogOptions(segment_bytes=64 << 10), 1)

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 from support.recording_files import Disk, RecordingFiles
 
+from headwater.durable_files import meta
 from headwater.errors import CorruptLog
 from headwater.operations.inspection import survey
-from headwater.streams import meta
 from headwater.streams.clean_index import INDEX_FILE
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log

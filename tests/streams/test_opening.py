@@ -5,11 +5,11 @@ from random import Random
 import pytest
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
+from headwater.durable_files.sync_group import SyncGroup
 from headwater.streams.log import Log
 from headwater.streams.opening import first_state, open_directory, opened_new_log, write_new_log
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import segment_name
-from headwater.streams.sync_group import SyncGroup
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 SEGMENT = f"log/{segment_name(0)}"

@@ -2,7 +2,7 @@
 
 from support.recording_files import RecordingFiles
 
-from headwater.streams import meta
+from headwater.durable_files import meta
 from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.recording_files import RecordingFiles
 
-from headwater.streams import meta
+from headwater.durable_files import meta
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.saved_state import SavedState

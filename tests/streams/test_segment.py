@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files.files import File, OsFiles
 from headwater.errors import StorageError
 from headwater.jetstream_state.memory_files import MemoryFiles
-from headwater.streams.files import File, OsFiles
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import BatchBuilder, BatchHeader

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headwater.durable_files.files import Files
 from headwater.exchange.router import Router
 from headwater.jetstream.service import JetStream
 from headwater.model.stream_limits import ServerLimits
-from headwater.streams.files import Files
 from headwater.streams.options import SyncPolicy
 
 TIMEOUT = 20.0  # seconds

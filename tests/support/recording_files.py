@@ -1,6 +1,6 @@
 """A file system in memory that remembers every call, can be cut off at any of them, and can be made to fail.
 
-`RecordingFiles` implements `headwater.streams.files.Files` and keeps the list of all calls that change something.
+`RecordingFiles` implements `headwater.durable_files.files.Files` and keeps the list of all calls that change something.
 `Replay` walks that list and can say, after any number of calls, what the disk may look like after a power loss there:
 
     nothing    only what was synced: file contents by fdatasync, names by sync_directory
@@ -20,7 +20,7 @@ from functools import partial
 from random import Random
 from typing import Literal
 
-from headwater.streams.files import File, FileRange
+from headwater.durable_files.files import File, FileRange
 
 SECTOR = 512
 Variant = Literal["nothing", "everything", "torn"]
@@ -167,7 +167,7 @@ class RecordingFiles:
     def snapshot(self) -> Disk:
         return Disk(dict(self.names), {i: bytes(content) for i, content in self.live.items()}, set(self.directories))
 
-    # headwater.streams.files.Files
+    # headwater.durable_files.files.Files
 
     def open(self, path: str) -> RecordingFile:
         if path not in self.names:

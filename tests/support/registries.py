@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from headwater.durable_files.files import Files, OsFiles
 from headwater.exchange.router import Router
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.consumer_registry import ConsumerRegistry
@@ -15,7 +16,6 @@ from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
 from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.streams.files import Files, OsFiles
 from headwater.streams.options import LogOptions
 
 NOW = 1_700_000_000_000_000_000  # ns since 1970

@@ -14,10 +14,10 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headwater.durable_files.files import OsFiles, ReadOnlyFiles
+from headwater.durable_files.meta import COPIES
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.operations.inspection import Survey, repair, survey
-from headwater.streams.files import OsFiles, ReadOnlyFiles
-from headwater.streams.meta import COPIES
 from headwater.streams.opening import CopyKind
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.segment import base_offset_of

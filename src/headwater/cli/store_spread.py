@@ -6,8 +6,8 @@ in their places, 1 when they could not be moved, 2 for a wrong command line.
 
 import argparse
 
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream_workers.moving import move
-from headwater.streams.files import OsFiles
 
 
 def main(argv: list[str]) -> int:

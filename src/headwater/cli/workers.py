@@ -264,9 +264,9 @@ class Workers:
         self._failed = False
 
     def _prepare_store(self, count: int) -> "Usage":
+        from headwater.durable_files.files import OsFiles
         from headwater.jetstream_workers.folders import prepare_store
         from headwater.jetstream_workers.usage import Usage
-        from headwater.streams.files import OsFiles
 
         prepare_store(OsFiles(), str(self._config.broker.store_dir), count)
         return Usage(count)

@@ -20,7 +20,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from headwater.streams.files import File, FileRange, Files, OsFiles
+from headwater.durable_files.files import File, FileRange, Files, OsFiles
 
 SHARE = 8  # one eighth of the process's descriptors: 25 of 200
 FEWEST, MOST = 8, 1024

@@ -16,8 +16,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import TypeVar
 
+from headwater.durable_files.files import File, Files
 from headwater.errors import DiskFull
-from headwater.streams.files import File, Files
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ Headwater reads nothing in it, and starts only if it contains no stream. Blockin
 
 from pathlib import PurePath
 
+from headwater.durable_files.files import Files
 from headwater.errors import EnvironmentProblem
-from headwater.streams.files import Files
 
 OWN_FOLDER = "iggy"  # the broker's folder for Iggy in a store directory
 MOST_NAMED = 5  # streams in the message

@@ -9,6 +9,7 @@ batches are not read if the transport can send them from the file.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headwater.durable_files.files import FileRange, storage_error
 from headwater.errors import HeaderError, StorageError
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.writers import Writers
@@ -19,7 +20,6 @@ from headwater.iggy_wire.identifiers import PollingStrategy, StrategyKind
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
-from headwater.streams.files import FileRange, storage_error
 from headwater.streams.iggy_batch import CHECKSUM_SIZE
 from headwater.streams.iggy_records import MESSAGE_ID, NANOSECONDS
 from headwater.streams.log import Log, StoredBatch, StoredRecord

@@ -14,6 +14,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import Files
 from headwater.errors import IggyError
 from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.writers import Writers
@@ -35,8 +37,6 @@ from headwater.iggy_wire.commands import Command, Permissions
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier
-from headwater.streams import meta
-from headwater.streams.files import Files
 from headwater.streams.finding import report
 
 logger = logging.getLogger(__name__)

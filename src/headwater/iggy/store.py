@@ -23,16 +23,16 @@ from collections.abc import Callable
 
 import msgspec
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import File, Files, storage_error
+from headwater.durable_files.meta import Copy
+from headwater.durable_files.store_directory import remove_tree, take_directory
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.iggy import catalog as catalogs
 from headwater.iggy.catalog import Catalog
 from headwater.iggy.foreign_store import refuse_foreign_store
-from headwater.streams import meta
-from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding
 from headwater.streams.log import Log, LogOptions
-from headwater.streams.meta import Copy
-from headwater.streams.store_directory import remove_tree, take_directory
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import Files
 from headwater.errors import DiskFull, StorageError
 from headwater.group_commit.reserve import Reserve
 from headwater.group_commit.writers import Writers
@@ -23,8 +25,6 @@ from headwater.iggy.store import Offsets, Store
 from headwater.iggy.topics import Topic
 from headwater.iggy.unique_ids import UniqueIds
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.streams import meta
-from headwater.streams.files import Files
 from headwater.streams.finding import Finding, finding_of, findings_of, report
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
+from headwater.durable_files.meta import NO_IDENTITY
 from headwater.iggy.catalog import TopicEntry
 from headwater.iggy.groups import Group
 from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
-from headwater.streams.meta import NO_IDENTITY
 
 SAVE_INTERVAL: Final = 0.5  # seconds that an automatic commit may wait for its save
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from headwater.durable_files.files import File
 from headwater.errors import HeadwaterError, JetStreamError
 from headwater.exchange.client_info import Document
 from headwater.exchange.router import Router
@@ -34,7 +35,6 @@ from headwater.jetstream_documents.strict_reading import decode_request, is_empt
 from headwater.jetstream_state.store import ConsumerRecord, StreamRecord
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.model.timestamps import format_time
-from headwater.streams.files import File
 
 if TYPE_CHECKING:
     from headwater.jetstream_backup.building import ArchiveFile

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, get_args
 
 from msgspec import UNSET
 
+from headwater.durable_files.files import File, Files
 from headwater.errors import ConfigError, JetStreamError, StorageError
 from headwater.exchange.client_info import Document
 from headwater.exchange.router import Router
@@ -72,7 +73,6 @@ from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.jetstream_timing.slow_readers import SlowReaders
 from headwater.model.header_block import lookup
 from headwater.model.stream_limits import ServerLimits
-from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding
 from headwater.streams.options import LogOptions, SyncPolicy
 from headwater.version import API_LEVEL

@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+from headwater.durable_files.files import storage_error
 from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.writers import Writers
@@ -32,7 +33,6 @@ from headwater.jetstream.journal_writer import Confirmations, JournalWriter, Pen
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.consumer_journal import Entry, Journal, JournalFiles, identity_of
 from headwater.jetstream_state.store import StreamDirectory
-from headwater.streams.files import storage_error
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext,
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from headwater.durable_files.files import File, Files
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.reserve import Reserve
@@ -45,7 +46,6 @@ from headwater.jetstream_state.store import (
     known_end,
 )
 from headwater.model.stream_limits import ServerLimits
-from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log, begin_log
 from headwater.streams.options import LogOptions

@@ -10,11 +10,11 @@ import msgspec
 
 from headwater.archive.entries import CONSUMERS, Entry, Order, Reader
 from headwater.archive.s2_frames import FrameReader
+from headwater.durable_files.files import File
 from headwater.errors import RemoteProtocolError
 from headwater.jetstream_documents.backups import ArchivedConsumer, ArchivedState
 from headwater.jetstream_documents.strict_reading import decode_stored
 from headwater.jetstream_state.sequence import offset_of
-from headwater.streams.files import File
 from headwater.streams.log import Log
 
 PIECE = 1 << 20  # bytes of the file per read

@@ -9,8 +9,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from headwater.durable_files.files import File
 from headwater.exchange.router import Router
-from headwater.streams.files import File
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ checked when they are read. Damaged batches are skipped, reported and counted as
 from typing import NamedTuple, Protocol
 
 from headwater.columns.range_answer import BATCH_HEAD, encode_records
-from headwater.streams.files import FileRange
+from headwater.durable_files.files import FileRange
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.log_format import DIALECT_NATS, BatchHeader
 from headwater.streams.log_format import VERSION as NEWEST_VERSION

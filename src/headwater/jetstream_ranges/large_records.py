@@ -24,7 +24,7 @@ else:
     from headwater.streams.log_format import BatchHeader, StoredRecord
     from headwater.streams.segment import Segment
 
-from headwater.streams.files import storage_error
+from headwater.durable_files.files import storage_error
 from headwater.streams.log import Log
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,

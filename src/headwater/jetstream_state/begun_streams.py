@@ -9,13 +9,13 @@ else is a stream, damaged or not, and is never removed here.
 
 from collections.abc import Collection
 
-from headwater.streams import meta
-from headwater.streams.files import Files
+from headwater.durable_files import meta
+from headwater.durable_files.files import Files
+from headwater.durable_files.store_directory import remove_tree
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_segment_head
 from headwater.streams.opening import LOCK
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.segment import SUFFIX
-from headwater.streams.store_directory import remove_tree
 
 BEGUN = ".begun"
 DOCUMENT = "stream"

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import msgspec
 from google_crc32c import value as crc32c
 
-from headwater.streams.files import File, Files
+from headwater.durable_files.files import File, Files
 
 MAGIC = b"HWJ1"
 _HEAD = struct.Struct("<4sI")

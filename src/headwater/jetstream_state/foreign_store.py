@@ -6,8 +6,8 @@
 Headwater reads nothing in it, and starts only if it contains no stream. Blocking.
 """
 
+from headwater.durable_files.files import Files
 from headwater.errors import EnvironmentProblem
-from headwater.streams.files import Files
 
 IMPORT = "headwater store import"
 MOST_NAMED = 5  # streams in the message

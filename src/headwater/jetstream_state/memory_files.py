@@ -7,7 +7,7 @@ another reads below what is published.
 import errno
 from collections.abc import Callable, Sequence
 
-from headwater.streams.files import File, FileRange
+from headwater.durable_files.files import File, FileRange
 
 
 class MemoryFile:

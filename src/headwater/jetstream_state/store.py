@@ -31,6 +31,10 @@ from typing import TypeVar
 
 import msgspec
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import File, Files, storage_error
+from headwater.durable_files.store_directory import remove_tree
+from headwater.durable_files.sync_group import SyncGroup
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
@@ -42,15 +46,11 @@ from headwater.jetstream_state.consumer_journal import load as load_journal
 from headwater.jetstream_state.schedules import Row
 from headwater.jetstream_state.sequence import offset_of
 from headwater.jetstream_state.store_lock import STREAMS, take_store
-from headwater.streams import meta
-from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding, Severity, finding_of, findings_of, report
 from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.opening import CopyKind, first_state, write_new_log
 from headwater.streams.recovery import Damage
-from headwater.streams.store_directory import remove_tree
-from headwater.streams.sync_group import SyncGroup
 
 logger = logging.getLogger(__name__)
 

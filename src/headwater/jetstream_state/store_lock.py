@@ -3,8 +3,8 @@
 Apart from `store.py`, because a start on an empty store needs no more than this before the greeting.
 """
 
-from headwater.streams.files import File, Files
-from headwater.streams.store_directory import take_directory
+from headwater.durable_files.files import File, Files
+from headwater.durable_files.store_directory import take_directory
 
 STREAMS = "streams"
 

@@ -9,6 +9,8 @@ stream, so damaged ones move, too. Blocking.
 
 from contextlib import ExitStack, closing
 
+from headwater.durable_files.files import Files
+from headwater.durable_files.store_directory import take_directory
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.account import ACCOUNT_FOLDERS, WORKERS, part_of
 from headwater.jetstream_state.begun_streams import BEGUN
@@ -22,8 +24,6 @@ from headwater.jetstream_workers.folders import (
     write_spread,
 )
 from headwater.jetstream_workers.placement import owner_of_folder
-from headwater.streams.files import Files
-from headwater.streams.store_directory import take_directory
 
 MOST_WORKERS = 64
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:  # a broker without streams starts without their code
-    from headwater.streams.files import FileRange
+    from headwater.durable_files.files import FileRange
 
 Piece: TypeAlias = "bytes | FileRange"
 MAX_PIECES: Final = 1024  # buffers in one writev (IOV_MAX)

@@ -11,14 +11,14 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from headwater.compression.snappy import compressor
+from headwater.durable_files.files import Files, storage_error
+from headwater.durable_files.meta import NO_IDENTITY
 from headwater.errors import CorruptLog, StorageError
 from headwater.streams.compaction import rewrite
-from headwater.streams.files import Files, storage_error
 from headwater.streams.head_page import Mark, SegmentHead, encode_head_page
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import IDENTITY_SIZE
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.opening import CopyKind, examine_all, segment_bases
 from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than

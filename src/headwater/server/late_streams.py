@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headwater.durable_files.files import File
 from headwater.exchange.sublist import Subscription
 from headwater.jetstream.domain import API_PREFIX, subscribe_domain
 from headwater.net.lean_imports import import_msgspec
 from headwater.server.without_streams import answer_unavailable
-from headwater.streams.files import File
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account

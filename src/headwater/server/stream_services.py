@@ -24,6 +24,7 @@ from headwater.exchange.options import BrokerOptions
 from headwater.net.journal import Journal
 
 if TYPE_CHECKING:
+    from headwater.durable_files.files import File
     from headwater.errors import JetStreamError
     from headwater.jetstream.service import JetStream
     from headwater.jetstream_documents.account import AccountLimits
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from headwater.jetstream_workers.usage import Usage
     from headwater.server.late_streams import LateStreams
     from headwater.server.without_streams import NotEnabled
-    from headwater.streams.files import File
     from headwater.streams.finding import Finding
 
 logger = logging.getLogger("headwater.server.broker")
@@ -173,8 +173,8 @@ class StreamServices:
     # ── inside ──
 
     def _check_store(self) -> None:
+        from headwater.durable_files.files import OsFiles
         from headwater.jetstream_state.foreign_store import refuse_foreign_store
-        from headwater.streams.files import OsFiles
 
         directory, worker = str(self.options.store_dir), self.options.worker
         refuse_foreign_store(OsFiles(), directory)
@@ -186,9 +186,9 @@ class StreamServices:
     def _wait_to_load(self, accounts: list[Account], system_account: Account) -> None:
         """Take requests for accounts whose stores are empty until JetStream is loaded; not if one has a stream. Raises
         EnvironmentProblem when a store cannot be used."""
+        from headwater.durable_files.files import OsFiles
         from headwater.jetstream_state.store_lock import has_no_streams, take_store
         from headwater.net.lean_imports import import_msgspec
-        from headwater.streams.files import OsFiles
 
         if not all(has_no_streams(OsFiles(), self._directory(account)) for account in accounts):
             import_msgspec()

@@ -15,7 +15,7 @@ if cython.compiled:
 else:
     from headwater.streams.head_page import mark_sector
 
-from headwater.streams.files import File, Files, keep
+from headwater.durable_files.files import File, Files, keep
 from headwater.streams.head_page import Mark, SegmentHead, encode_head_page, mark_position
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 

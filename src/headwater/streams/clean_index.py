@@ -24,10 +24,10 @@ from typing import Literal, NamedTuple
 import msgspec
 from google_crc32c import value as crc32c
 
-from headwater.streams.files import Files
+from headwater.durable_files.files import Files
+from headwater.durable_files.meta import NO_IDENTITY
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
-from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.recovery import SegmentFacts, end_without_zeros, examine, note_head
 from headwater.streams.segment import segment_name

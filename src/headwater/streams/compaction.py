@@ -16,7 +16,7 @@ Pure but for the files it is given; runs in the worker thread.
 from collections.abc import Sequence
 
 from headwater.compression.snappy import Compress
-from headwater.streams.files import File, Files
+from headwater.durable_files.files import File, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_segment_head, next_generation
 from headwater.streams.index import SparseIndex
 from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, encode_batch_header, header_of

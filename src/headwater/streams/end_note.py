@@ -8,8 +8,8 @@ import logging
 
 import cython
 
+from headwater.durable_files.files import File, Files, keep
 from headwater.streams.end_file import END_FILE, encode_end
-from headwater.streams.files import File, Files, keep
 
 logger = logging.getLogger(__name__)
 

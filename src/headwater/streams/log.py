@@ -56,13 +56,13 @@ else:
     from headwater.streams.writer import LogWriter, PlacedBatch, StagedBatch
 
 from headwater.compression.snappy import Compress
+from headwater.durable_files.files import Files, storage_error
+from headwater.durable_files.meta import NO_IDENTITY
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams.clean_index import encode_checkpoint, encode_index
-from headwater.streams.files import Files, storage_error
 from headwater.streams.log_format import StoredRecord
 from headwater.streams.log_reader import StoredBatch, Wanted
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.opening import CopyKind, OpenedLog, delete_directory, open_directory, opened_new_log, write_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport

@@ -25,8 +25,8 @@ else:
     from headwater.streams.recent import RecentBatches
     from headwater.streams.segment import Segment
 
+from headwater.durable_files.files import storage_error
 from headwater.streams import iggy_records
-from headwater.streams.files import storage_error
 from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, read_records
 from headwater.streams.recovery import Damage
 from headwater.streams.segment import RangedBatch

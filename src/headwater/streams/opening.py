@@ -14,8 +14,11 @@ from typing import Literal, NamedTuple
 
 from google_crc32c import value as crc32c
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import File, Files, storage_error
+from headwater.durable_files.meta import NO_IDENTITY
+from headwater.durable_files.sync_group import SyncGroup
 from headwater.errors import StorageError
-from headwater.streams import meta
 from headwater.streams.active_segment import create_segment
 from headwater.streams.clean_index import (
     INDEX_FILE,
@@ -26,11 +29,9 @@ from headwater.streams.clean_index import (
     load_index,
 )
 from headwater.streams.end_file import END_FILE
-from headwater.streams.files import File, Files, storage_error
 from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead, encode_head_page
 from headwater.streams.log_format import IDENTITY_SIZE, MAX_OFFSET
 from headwater.streams.log_state import RESERVATION, LogState
-from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
 from headwater.streams.recorded_end import read_recorded_end
@@ -45,7 +46,6 @@ from headwater.streams.recovery import (
     kept_aside,
 )
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment, base_offset_of, segment_name
-from headwater.streams.sync_group import SyncGroup
 from headwater.streams.writer import CHECKPOINT_FILE, NEW_ENDING
 
 LOCK = "lock"

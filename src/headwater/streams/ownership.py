@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from headwater.durable_files import meta
+from headwater.durable_files.files import Files
+from headwater.durable_files.meta import NO_IDENTITY
 from headwater.errors import CorruptLog
-from headwater.streams import meta
-from headwater.streams.files import Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_marks, decode_segment_head
 from headwater.streams.log_state import LogState
-from headwater.streams.meta import NO_IDENTITY
 from headwater.streams.recovery import identity_of
 from headwater.streams.segment import segment_name
 

@@ -22,10 +22,10 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.headwater.compression.checksum import _SHORT, extend_short
-    from cython.cimports.headwater.streams.files import OsFile
+    from cython.cimports.headwater.durable_files.files import OsFile
     from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord, _slice, _u32
 else:
-    from headwater.streams.files import OsFile
+    from headwater.durable_files.files import OsFile
     from headwater.streams.log_format import BatchHeader, StoredRecord
 
 from headwater.compression.checksum import extend_crc

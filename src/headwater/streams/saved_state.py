@@ -7,8 +7,8 @@ newest segment, and the state does not name it.
 
 from dataclasses import replace
 
-from headwater.streams import meta
-from headwater.streams.files import Files
+from headwater.durable_files import meta
+from headwater.durable_files.files import Files
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.ownership import STATE_DOCUMENT
 

@@ -19,7 +19,7 @@ else:
     from headwater.streams.log_format import BatchHeader, StoredRecord
     from headwater.streams.record_search import can_search, find_record
 
-from headwater.streams.files import File, FileRange, Files
+from headwater.durable_files.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SPACING, SparseIndex
 from headwater.streams.log_format import (

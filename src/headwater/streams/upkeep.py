@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headwater.compression.snappy import Compress
+from headwater.durable_files.files import Files
 from headwater.streams.compaction import worth_compacting
-from headwater.streams.files import Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.live_offsets import LiveOffsets
 from headwater.streams.offset_set import OffsetSet

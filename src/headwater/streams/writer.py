@@ -28,10 +28,10 @@ else:
     from headwater.streams.end_note import EndNote
     from headwater.streams.log_format import BatchHeader
 
+from headwater.durable_files.files import Files, storage_error
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.active_segment import create_segment
 from headwater.streams.compaction import rewrite
-from headwater.streams.files import Files, storage_error
 from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead
 from headwater.streams.iggy_records import ReadyBatch
 from headwater.streams.log_format import BatchBuilder

@@ -15,9 +15,9 @@ from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from headwater.durable_files.files import OsFiles
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_state.store import StreamDirectory
-from headwater.streams.files import OsFiles
 
 if TYPE_CHECKING:
     from headwater.iggy.partition import Partition

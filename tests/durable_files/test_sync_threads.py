@@ -5,9 +5,9 @@ from threading import Barrier, get_ident
 
 import pytest
 
-from headwater.streams import sync_threads
-from headwater.streams.files import SYNC_THREADS
-from headwater.streams.sync_threads import SyncThreads
+from headwater.durable_files import sync_threads
+from headwater.durable_files.files import SYNC_THREADS
+from headwater.durable_files.sync_threads import SyncThreads
 
 
 def fail() -> None:

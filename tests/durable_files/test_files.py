@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files import files as module
+from headwater.durable_files.files import Files, OsFile, OsFiles, storage_error
 from headwater.errors import DiskFull, StorageError
 from headwater.jetstream_state.memory_files import MemoryFiles
-from headwater.streams import files as module
-from headwater.streams.files import Files, OsFile, OsFiles, storage_error
 
 
 @pytest.fixture(params=["os", "recording"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
-from headwater.streams import meta
+from headwater.durable_files import meta
 
 PATH = "store/config"
 

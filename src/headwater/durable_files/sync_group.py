@@ -13,7 +13,7 @@ that names them) comes after the commit.
 from types import TracebackType
 from typing import Self
 
-from headwater.streams.files import File, Files
+from headwater.durable_files.files import File, Files
 
 
 class SyncGroup:

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from headwater.streams.files import Files
-from headwater.streams.sync_group import SyncGroup
+from headwater.durable_files.files import Files
+from headwater.durable_files.sync_group import SyncGroup
 
 MAGIC = b"HWD2"
 OLD_MAGIC = b"HWD1"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from support.recording_files import RecordingFiles
 
+from headwater.durable_files.files import OsFiles
+from headwater.durable_files.store_directory import remove_tree, take_directory
 from headwater.errors import EnvironmentProblem
-from headwater.streams.files import OsFiles
-from headwater.streams.store_directory import remove_tree, take_directory
 
 
 def test_one_server_has_the_directory_until_it_lets_go() -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
+from headwater.durable_files.files import File, Files
 from headwater.errors import EnvironmentProblem
-from headwater.streams.files import File, Files
 
 LOCK = "lock"
 

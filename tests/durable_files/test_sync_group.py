@@ -5,7 +5,7 @@ import errno
 import pytest
 from support.recording_files import Disk, RecordingFiles
 
-from headwater.streams.sync_group import SyncGroup
+from headwater.durable_files.sync_group import SyncGroup
 
 
 def made() -> RecordingFiles:

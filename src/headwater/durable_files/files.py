@@ -2,7 +2,7 @@
 """The file system as the log sees it: two small protocols, and their implementation on the operating system.
 
 Every durability argument of the log is an argument about the order of these calls, so they are few, they do one
-system call each (or a loop over one, for short writes), and nothing else in `streams` touches the OS. The tests put a
+system call each (or a loop over one, for short writes), and nothing else in the pure layers touches the OS. The tests put a
 recording implementation in this place and rebuild every state that a power loss could leave behind.
 
 What each call promises:
@@ -32,8 +32,8 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
     from cython.cimports.posix.unistd import pread
 
+from headwater.durable_files.sync_threads import SyncThreads
 from headwater.errors import DiskFull, StorageError
-from headwater.streams.sync_threads import SyncThreads
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
