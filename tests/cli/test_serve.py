@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from support.raw_wire import dial
 
 import headwater
+from headwater.net.turn_length import TURN
 
 Process = subprocess.Popen[str]
 
@@ -198,6 +200,19 @@ def test_a_node_of_a_cluster_closes_its_sockets_first_when_it_is_killed() -> Non
             wait_until_ready(process)
             tasks = list(Path(f"/proc/{process.pid}/task").iterdir())
             assert len(tasks) == threads, [(task / "comm").read_text() for task in tasks]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not headwater.__compiled__, reason="see net/turn_length.py")
+def test_a_server_has_short_turns_of_the_processor() -> None:
+    with started("-p", "-1") as process:
+        wait_until_ready(process)
+        try:
+            scheduled = Path(f"/proc/{process.pid}/sched").read_text()
+        except FileNotFoundError:
+            pytest.skip("this kernel does not show what it grants")
+        if (turn := re.search(r"^se\.slice +: +(\d+)$", scheduled, re.MULTILINE)) is None:
+            pytest.skip("this kernel has no turns of a thread's own (before Linux 6.12)")
+        assert int(turn[1]) == TURN
 
 
 def test_its_log_file_can_be_moved_away(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, op
 from headwater.net.address import bracketed, reachable
 from headwater.net.listening import inherit, left_over
 from headwater.net.spare_descriptors import SpareDescriptors
+from headwater.net.turn_length import take_short_turns
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.server.garbage import GarbagePolicy
@@ -291,6 +292,7 @@ def run(runner: asyncio.Runner, serving: Serving) -> None:
         from headwater.net.exit_order import close_sockets_first
 
         close_sockets_first()
+    take_short_turns()
     with _handling(runner.get_loop(), serving.handlers()):
         runner.run(serving.run())
 
