@@ -13,7 +13,7 @@ import pytest
 from support.configured_servers import KINDS
 from support.embedded_broker import EmbeddedBroker, options_of
 from support.nats_server import start_nats_server
-from support.raw_wire import RawLink, connect_op, dial
+from support.raw_wire import RawLink, closed, connect_op, dial, read_info, still_open
 
 from headwater.exchange.access_options import (
     AccountOptions,
@@ -272,3 +272,54 @@ def test_a_reload_ends_the_subscriptions_that_new_permissions_forbid_and_the_cli
             *[b"MSG part.of 3 0", b"", b"MSG free 4 0", b""],
             b"""-ERR 'Permissions Violation for Publish to "p.x"'""",
         ]
+
+
+LIMITED = "listen: 127.0.0.1:-1\naccounts {{ A {{ users [ {{ user: b, password: p }} ]\n{account} }} }}\n{server}\n"
+TIGHT = "limits: { max_subscriptions: 2, max_payload: 4 }"
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_hold_for_the_clients_that_are_there_when_they_are_loaded(kind: str, tmp_path: Path) -> None:
+    """A client was announced the larger payload that a reload allows, and ended when it sent one."""
+    with configurable(kind, tmp_path, LIMITED.format(account="", server="max_payload: 10")) as (port, load):
+        with dial(port, user="b", **{"pass": "p"}) as link:
+            assert link.answer(b"SUB a 1\r\nPUB x 9\r\nlarge one\r\n") == still_open()
+            load(LIMITED.format(account="", server="max_payload: 20"))
+            wait_until_announced(port, 20)
+            assert link.answer(b"PUB x 12\r\nlarger still\r\n") == still_open()
+            load(LIMITED.format(account=TIGHT, server="max_payload: 30"))
+            wait_until_announced(port, 30)
+            assert link.answer(b"SUB b 2\r\nSUB c 3\r\n") == still_open(b"-ERR 'maximum subscriptions exceeded'\r\n")
+            assert link.answer(b"PUB x 5\r\nlarge\r\n") == closed(b"-ERR 'Maximum Payload Violation'\r\n")
+
+
+def wait_until_announced(port: int, payload: int) -> None:
+    for _ in range(ATTEMPTS):
+        with RawLink(port) as link:
+            if read_info(link.greeting)["max_payload"] == payload:
+                return
+    raise AssertionError("the configuration was never loaded")
+
+
+@contextmanager
+def configurable(kind: str, directory: Path, text: str) -> Iterator[tuple[int, Callable[[str], object]]]:
+    """The port of a server with this configuration, and a function that makes it load another one."""
+    file = directory / "server.conf"
+    file.write_text(text)
+    if kind == "headwater":
+        with EmbeddedBroker(options_of(file)) as ours:
+
+            async def read_again(changed: str) -> None:
+                file.write_text(changed)
+                ours.broker.reload(options_of(file))
+
+            yield ours.port, lambda changed: ours.run(lambda: read_again(changed))
+    else:
+        with start_nats_server(directory, "-c", str(file), jetstream=False) as real:
+
+            def signal_it(changed: str) -> None:
+                file.write_text(changed)
+                os.kill(real.pid, signal.SIGHUP)
+
+            yield real.port, signal_it

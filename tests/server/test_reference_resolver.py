@@ -230,6 +230,22 @@ def test_a_push_without_a_directory_changes_an_account_that_is_in_use(kind: str,
         assert try_to_enter(server.port, CHAIN.a).closed
 
 
+def test_limits_of_a_pushed_account_hold_for_the_clients_that_are_there(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
+        with enter(server.port, CHAIN.a) as link:
+            assert link.answer(b"SUB a 1\r\nPUB x 5\r\nlarge\r\n") == still_open()
+            push = account(CHAIN.a, limits={"subs": 2, "payload": 4})
+            assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", push) == updated(CHAIN.a)
+            assert link.answer(b"SUB b 2\r\nSUB c 3\r\n") == still_open(b"-ERR 'maximum subscriptions exceeded'\r\n")
+            assert link.answer(b"PUB x 5\r\nlarge\r\n") == closed(b"-ERR 'Maximum Payload Violation'\r\n")
+        push = account(CHAIN.a, NEWER + 1, limits={"subs": 2, "payload": 4})
+        assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", push) == updated(CHAIN.a)
+        with enter(server.port, CHAIN.a) as link:
+            assert link.settle() == b""
+            assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(CHAIN.a, NEWER + 2)) == updated(CHAIN.a)
+            assert link.answer(b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\nPUB x 5\r\nlarge\r\n") == still_open()
+
+
 def test_a_push_may_give_an_account_streams_and_more_of_them(kind: str, tmp_path: Path) -> None:
     directory = tmp_path / "accounts"
     store = f'jetstream: {{ store_dir: "{tmp_path / "js"}" }}\n'

@@ -52,9 +52,7 @@ class Membership:
         self.mappings: Mappings | None = None
         self.max_subscriptions = max_subscriptions
 
-    def enter(
-        self, account: Account, identity: Identity, options: "BrokerOptions", clock: "Callable[[], float]"
-    ) -> None:
+    def enter(self, account: Account, identity: Identity, clock: "Callable[[], float]") -> None:
         """Become a client of `account` with the rights of `identity`. The caller has checked that the account is not
         full.
         """
@@ -63,11 +61,13 @@ class Membership:
         self.router = account.router
         self.mappings = account.mappings
         self.renew(identity, clock)
-        self.max_subscriptions = strictest(
-            options.max_subscriptions or -1,
-            identity.max_subscriptions,
-            account.options.max_subscriptions if account.options else -1,
-        )
+
+    def limit(self, options: "BrokerOptions") -> int:
+        """Apply the limits of the server, the account and the user as they are now; returns the most bytes of a payload."""
+        user, account = self.identity, self.account.options if self.account is not None else None
+        of_account = (account.max_subscriptions, account.max_payload) if account is not None else (-1, -1)
+        self.max_subscriptions = strictest(options.max_subscriptions or -1, user.max_subscriptions, of_account[0])
+        return strictest(options.max_payload, user.max_payload, of_account[1])
 
     def renew(self, identity: Identity, clock: "Callable[[], float]") -> None:
         """Replace the rights by those of `identity`."""

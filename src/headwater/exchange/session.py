@@ -44,7 +44,6 @@ from typing import TYPE_CHECKING, Protocol
 from headwater.errors import RemoteProtocolError
 from headwater.exchange.auth.gate import Gate
 from headwater.exchange.auth.identity import STANDARD, Identity, Lookup, PasswordCheck, Refusal, Verdict
-from headwater.exchange.client_state import strictest
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.wire import error_texts, violations
 from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_connect
@@ -493,13 +492,15 @@ class Session(ClientOpHandler):
         if account.full:
             self._end(error_texts.MAXIMUM_ACCOUNT_CONNECTIONS)
             return False
-        options, limits = self.sessions.options, account.options
-        membership.enter(account, identity, options, self.sessions.clock)
+        membership.enter(account, identity, self.sessions.clock)
         self._guard_deliveries()
-        self.parser.max_payload = strictest(
-            options.max_payload, identity.max_payload, limits.max_payload if limits else -1
-        )
+        self.apply_limits()
         return True
+
+    def apply_limits(self) -> None:
+        """Apply the limits of the server, the account and the user as they are now; subscriptions above a limit stay."""
+        self.parser.max_payload = self.membership.limit(self.sessions.options)
+        self.parser.max_control_line = self.sessions.options.max_control_line
 
     def renew(self, identity: Identity) -> None:
         """Replace the client's rights. Subscriptions that the new ones do not allow end, each with an error to the

@@ -322,8 +322,9 @@ class Sessions:
         changed. If only the permissions of a user have changed, its clients stay and lose the subscriptions that are
         now forbidden.
 
-        Limits apply to clients that connect from now on, times to all. The accounts must be the same except for their
-        users. Raises EnvironmentProblem, before any change, if a package that the new users need is missing.
+        Times apply to all clients; so do limits, once the accounts have theirs (`server/room.py`). The accounts must be
+        the same except for their users. Raises EnvironmentProblem, before any change, if a package that the new users
+        need is missing.
         """
         from headwater.exchange.reauthorization import Reauthorization
 

@@ -1,4 +1,8 @@
-"""Ends the newest connections above a limit that was lowered in a running broker, its own or an account's."""
+"""Applies limits that were changed in a running broker, its own or an account's, to the clients that are there.
+
+The newest connections above a lowered number end. The others have the new sizes at once, as in nats-server: a client that
+was announced a larger payload may send one. Subscriptions above a lowered number stay.
+"""
 
 import logging
 from collections import Counter
@@ -13,9 +17,11 @@ logger = logging.getLogger(__name__)
 
 
 def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
-    """End as many clients as are too many. Of clients that are too many for several processes with one port, each ends its
-    share."""
+    """Apply the limits to all clients, and end as many as are too many. Of clients that are too many for several processes
+    with one port, each ends its share."""
     clients = [session for session in reversed(sessions.all()) if not session.end_reason]
+    for session in clients:
+        session.apply_limits()
     members = Counter(session.membership.account for session in clients)
     for account in accounts:
         limit = account.options.max_connections if account.options is not None else -1

@@ -16,7 +16,7 @@ RELOADABLE = frozenset(
         "lame_duck_grace_period", "auth_timeout",
     }
 )  # fmt: skip
-"""Broker options: they apply to clients that connect from now on; timeouts apply to all clients."""
+"""Broker options: they apply to all clients, but `max_pending` to those that connect from now on."""
 
 USERS = frozenset({"authorization", "accounts", "no_auth_user", "mappings"})
 """Users, accounts and what these share. Clients whose user has changed are disconnected. Accounts may be added, but not
