@@ -4,6 +4,7 @@ import platform
 import re
 import signal
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -64,6 +65,22 @@ def test_memory_for_checking_a_password_is_given_back(tmp_path: Path) -> None:
             with connect(url) as client:
                 client.ping()
         assert resident().rss - before < 8 << 20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library has no limits to set")
+def test_the_threads_of_a_server_with_iggy_share_one_heap(tmp_path: Path) -> None:
+    """Eight had started before the limit of heaps was set, each with one, and glibc ignores a limit that comes after."""
+    with started("-js", "-sd", str(tmp_path), "--iggy", "127.0.0.1:-1") as process:
+        ready(process)
+        lines = [line.split() for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines()]
+    places = [(*(int(at, 16) for at in words[0].split("-")), len(words) == 5) for words in lines]
+    reserved = 64 << 20  # bytes of address space that a heap of threads has, and is aligned to
+    heaps = [
+        start
+        for (start, end, anonymous), (_, last, _) in pairwise(places)
+        if anonymous and start % reserved == 0 and last - start == reserved
+    ]
+    assert not heaps
 
 
 @pytest.mark.interop

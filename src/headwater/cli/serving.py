@@ -71,14 +71,14 @@ class Serving:
         async with AsyncExitStack() as running:
             running.push_async_callback(self.broker.stop)
             inherit(activated())
+            if self.has_iggy:
+                _limit_heaps()  # before its threads: once there are nine heaps, glibc has a limit of its own
             await self.broker.prepare()
             if self.broker.system is not None:
                 self.broker.system.reload = self.reload
             if self.config.monitoring is not None:
                 self.monitoring = running.push_async_exit(self._make_monitoring())
                 self.monitoring.prepare()
-            if self.has_iggy:
-                _limit_heaps()  # before the first login, whose 16 MiB for its password would stay
             if not self._stop.is_set():  # a signal during recovery of the streams: open no ports at all
                 await self._open()
                 for port in left_over():

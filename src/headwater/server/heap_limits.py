@@ -25,7 +25,10 @@ _VARIABLES = ("MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHO
 
 
 def limit_heaps(environment: Mapping[str, str] = os.environ) -> bool:
-    """Set the limits, before clients make threads start; returns whether they are set. Importing ctypes takes 3 ms."""
+    """Set the limits, before threads start; returns whether they are set. Importing ctypes takes 3 ms.
+
+    With more than eight heaps glibc has set itself a limit of eight per core, which nothing changes any more.
+    """
     if "glibc.malloc" in environment.get("GLIBC_TUNABLES", "") or any(name in environment for name in _VARIABLES):
         return False
     try:
