@@ -226,6 +226,48 @@ def test_timers_tasks_and_other_threads_have_their_turn_while_links_are_busy() -
     run(scenario)
 
 
+def test_timers_run_in_order_whichever_was_set_first() -> None:
+    """The loop's own timer is set for the first of them, and anew for an earlier one; one that is cancelled it rings for."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        rung: list[str] = []
+        owner, peer, server = await conversation()
+        loop.call_later(3600, rung.append, "an hour")
+        await asyncio.sleep(0)
+        before = loop.events_seen()
+        done = asyncio.Event()
+        loop.call_later(0.15, done.set)
+        loop.call_later(0.1, rung.append, "third")
+        await asyncio.sleep(0)
+        cancelled = loop.call_later(0.04, rung.append, "cancelled")
+        await asyncio.to_thread(int)
+        cancelled.cancel()
+        loop.call_later(0.06, rung.append, "second")
+        loop.call_later(0.001, rung.append, "first")
+        await done.wait()
+        assert rung == ["first", "second", "third"]
+        assert loop.events_seen() == before
+        with select.epoll.fromfd(os.dup(loop.poller.fileno())) as epoll:
+            assert epoll.poll(0) == []  # the timer is read, and would wake the loop for ever otherwise
+        peer.close()
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+def test_a_loop_that_ends_leaves_no_descriptor() -> None:
+    async def scenario() -> None:
+        await asyncio.sleep(0.03)
+
+    run(scenario)
+    before = os.listdir("/proc/self/fd")
+    run(scenario)
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_an_owner_that_fails_ends_its_own_link_only(caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Echo):
         def receive(self, buffer: bytearray, filled: int) -> int:

@@ -18,13 +18,33 @@ cdef Py_ssize_t READ_IN_A_TURN
 cdef Py_ssize_t LEAST_READ
 cdef long PAUSE
 cdef double PAUSES_BEFORE
+cdef double SET_FOR
 cdef long EPOLL_PWAIT
+cdef long TIMER_CREATE
+cdef long TIMER_SET
 cdef Py_ssize_t EVENT_SIZE
 cdef Py_ssize_t EVENT_DATA
 
+cdef int _make_timer() except? -1
 cdef double _now() except? -1
 cdef Py_ssize_t _available(int descriptor) except -1
 cdef Py_ssize_t _cpu() except -1
+
+
+@cython.final
+cdef class Epoll:
+    cdef object _epoll
+    cdef long _number
+    cdef list _found
+    cdef int _timer
+    cdef double _rings
+    cdef char[4096] _events
+
+    cdef Py_ssize_t poll(self, double seconds, double end) except -1
+    cdef int descriptor_at(self, Py_ssize_t index) except -1
+    cdef unsigned int events_at(self, Py_ssize_t index) except? 0
+    cdef bint is_timer(self, int descriptor) except? -1
+    cdef bint _is_set(self, double left, double end) except? -1
 
 
 @cython.final
@@ -40,16 +60,10 @@ cdef class ReadyLinks:
     cdef public list last
     cdef public object report
     cdef bint _pause_next
-    cdef object _epoll
-    cdef long _number
+    cdef Epoll _epoll
     cdef list _links
-    cdef list _found
-    cdef char[4096] _events
 
     cpdef list wait(self, double left)
-    cdef Py_ssize_t _poll(self, double seconds) except -1
-    cdef int _descriptor_at(self, Py_ssize_t index) except -1
-    cdef unsigned int _events_at(self, Py_ssize_t index) except? 0
     cdef Endpoint _link(self, Py_ssize_t descriptor)
     cdef int _look(self, Py_ssize_t count) except -1
     cdef int _pause(self) except -1

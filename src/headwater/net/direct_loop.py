@@ -42,6 +42,7 @@ if cython.compiled:
     from cython.cimports.libc.errno import EINTR, errno
     from cython.cimports.libc.string import memcpy
     from cython.cimports.posix.time import CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID, clock_gettime, nanosleep, timespec
+    from cython.cimports.posix.unistd import close, read
 
     # `syscall`, `ioctl` and `FIONREAD` are declared in direct_loop.pxd
 else:
@@ -72,112 +73,47 @@ LEAST_READ: int = 1 << 16
 PAUSE: int = 15_000
 PAUSES_BEFORE: float = 0.002  # seconds; with a timer that is due earlier, the loop does not pause
 
-# The number of the system call epoll_pwait(2), 0 where it is not known, and `struct epoll_event`: x86-64 packs it.
-_MACHINE: str = os.uname().machine if sys.maxsize > 1 << 32 else ""
+# Seconds. For a shorter sleep the timer is not set: that costs more than the timeouts of a few sleeps.
+SET_FOR: float = 0.02
+
+# The numbers of the system calls epoll_pwait(2), timerfd_create(2) and timerfd_settime(2), 0 where they are not known, and
+# `struct epoll_event`: x86-64 packs it.
+_MACHINE: str = os.uname().machine if sys.platform == "linux" and sys.maxsize > 1 << 32 else ""
 EPOLL_PWAIT: int = {"x86_64": 281, "aarch64": 22, "riscv64": 22}.get(_MACHINE, 0)
+TIMER_CREATE: int = {"x86_64": 283, "aarch64": 85, "riscv64": 85}.get(_MACHINE, 0)
+TIMER_SET: int = {"x86_64": 286, "aarch64": 86, "riscv64": 86}.get(_MACHINE, 0)
 EVENT_SIZE: int = 12 if _MACHINE == "x86_64" else 16
 EVENT_DATA: int = EVENT_SIZE - 8
 
 
-class ReadyLinks:
-    """What is ready, and the links among it, which are read here and now. `scheduled`: the loop has work again.
+class Epoll:
+    """Says which descriptors are ready.
 
-    Compiled, it calls epoll_pwait(2) itself: `select.epoll` makes a list of tuples of each answer.
+    Compiled, it calls epoll_pwait(2) itself: `select.epoll` makes a list of tuples of each answer. And it has its own timer
+    (timerfd), set to the next deadline, which stays set while the loop sleeps and wakes. For a timeout the kernel sets one
+    for each sleep and takes it back, 3 % of what it costs to be woken for a message. The timer is set anew for an earlier
+    deadline; where it rings too early, the loop is woken once for nothing. Where there is none, epoll gets timeouts.
     """
 
     def __init__(self, epoll: select.epoll) -> None:
-        self.scheduled = False
-        self.reading = False  # links are being read; `wait` then calls `afterwards` before it returns
-        self.events = 0  # how often a descriptor was ready, but for `own`
-        self.own = -1  # the one by which threads and signals wake the loop
-        self.afterwards: list[Callable[[], object]] = []
-        self.last: list[Callable[[], object]] = []
-        self.finishing = False  # `afterwards` run; `last` follow them
-        self.report: Callable[[dict[str, object]], None] = _ignore
-        self.moderation = Moderation()
-        self.pauses = 0  # so far, as `moderation` decided
-        self._pause_next = False  # before epoll is asked again
         self._epoll = epoll
         self._number = epoll.fileno()
-        self._links: list[Endpoint | None] = []  # by descriptor
         self._found: list[tuple[int, int]] = []  # the last answer of `select.epoll`
+        self._rings = 0.0  # when the timer does, by `_now`; 0: it is not set
+        self._timer = _make_timer()
+        if self._timer >= 0:
+            epoll.register(self._timer, select.EPOLLIN)
 
-    def add(self, descriptor: int, link: Endpoint) -> None:
-        """Read this link when it is ready."""
-        if descriptor >= len(self._links):
-            self._links.extend([None] * (descriptor + 1))
-        self._links[descriptor] = link
+    def close(self) -> None:
+        self._epoll.close()
+        if cython.compiled and self._timer >= 0:
+            close(self._timer)
+            self._timer = -1
 
-    def discard(self, descriptor: int) -> None:
-        """Leave the descriptor to asyncio; safe to call again."""
-        if 0 <= descriptor < len(self._links):
-            self._links[descriptor] = None
-
-    def reads(self, link: Endpoint) -> bool:
-        """Whether this link is read here."""
-        return link in self._links
-
-    def clear(self) -> None:
-        self._links.clear()
-
-    def wait(self, left: cython.double) -> list[tuple[int, int]]:
-        """Read links until the loop has something to do or `left` seconds have passed (below 0: without a limit). Returns
-        what else is ready: descriptors with their events."""
-        again: cython.int
-        index: cython.Py_ssize_t
-        count: cython.Py_ssize_t
-        descriptor: cython.int
-        events: cython.uint
-        most: cython.Py_ssize_t
-        found: cython.bint
-        seen: cython.Py_ssize_t
-        link: Endpoint | None
-        end: cython.double = _now() + left if left > 0 else 0.0
-        others: list[tuple[int, int]] = []
-        self.scheduled = False
-        while True:
-            if cython.compiled:
-                PyErr_CheckSignals()
-                if self.scheduled:
-                    left = 0.0
-            if self._pause_next:
-                self._pause_next = False
-                if left < 0 or left > PAUSES_BEFORE:
-                    self._pause()
-            count = self._poll(left)
-            found = count > 0
-            if found and self.moderation.wants_look(count):
-                self._look(count)
-            again = _READS_AGAIN
-            seen = 0
-            self.reading = True
-            while count > 0:
-                if count > 1 or self._events_at(0) != READABLE:
-                    self._read_broken(count)
-                most = max(READ_IN_A_TURN // count, LEAST_READ)
-                for index in range(count):
-                    descriptor = self._descriptor_at(index)
-                    events = self._events_at(index)
-                    link = self._link(descriptor)
-                    if link is None or events != READABLE or not link.read_ready(most):
-                        others.append((descriptor, events))
-                        seen -= descriptor == self.own
-                seen += count
-                if again == 0 or others or not self.afterwards or len(self.afterwards) < MANY_AFTERWARDS:
-                    break
-                again -= 1
-                count = self._poll(0.0)
-            self.reading = False
-            self.events += seen
-            if self.afterwards:
-                self._run_afterwards()
-            if others or self.scheduled or left == 0 or not found:
-                return others
-            if left > 0:
-                left = max(0.0, end - _now())
-
-    def _poll(self, seconds: cython.double) -> cython.Py_ssize_t:
-        """The number of ready descriptors."""
+    def poll(self, seconds: cython.double, end: cython.double) -> cython.Py_ssize_t:
+        """The number of descriptors that are ready within `seconds` (below 0: without a limit), which are over at `end`."""
+        if seconds > 0 and self._is_set(seconds, end):
+            seconds = -1.0
         if cython.compiled and EPOLL_PWAIT != 0:
             count: cython.long
             problem: cython.int
@@ -200,19 +136,145 @@ class ReadyLinks:
         self._found = self._epoll.poll(seconds, MAX_EVENTS)
         return len(self._found)
 
-    def _descriptor_at(self, index: cython.Py_ssize_t) -> cython.int:
+    def descriptor_at(self, index: cython.Py_ssize_t) -> cython.int:
         if cython.compiled and EPOLL_PWAIT != 0:
             descriptor: cython.int = 0
             memcpy(cython.address(descriptor), self._events + index * EVENT_SIZE + EVENT_DATA, 4)
             return descriptor
         return self._found[index][0]
 
-    def _events_at(self, index: cython.Py_ssize_t) -> cython.uint:
+    def events_at(self, index: cython.Py_ssize_t) -> cython.uint:
         if cython.compiled and EPOLL_PWAIT != 0:
             events: cython.uint = 0
             memcpy(cython.address(events), self._events + index * EVENT_SIZE, 4)
             return events
         return self._found[index][1]
+
+    def is_timer(self, descriptor: cython.int) -> cython.bint:
+        """Whether this is the timer's, which has rung and is no event; it is not set any more."""
+        if descriptor != self._timer:
+            return False
+        if cython.compiled:
+            times = cython.declare(cython.ulonglong)
+            read(self._timer, cython.address(times), 8)
+        self._rings = 0.0
+        return True
+
+    def _is_set(self, left: cython.double, end: cython.double) -> cython.bint:
+        """Whether the timer ends a sleep of `left` seconds at `end` or before; it is set if necessary."""
+        if self._rings > 0 and self._rings <= end:
+            return True
+        if self._timer < 0 or left < SET_FOR:
+            return False
+        if cython.compiled:
+            number: cython.long = self._timer
+            call: cython.long = TIMER_SET
+            absolute: cython.long = 1  # TFD_TIMER_ABSTIME
+            times = cython.declare(timespec[2])  # the interval, and the moment
+            times[0] = timespec(0, 0)
+            times[1].tv_sec = cython.cast(cython.long, end)
+            times[1].tv_nsec = min(cython.cast(cython.long, 1e9 * (end - times[1].tv_sec)) + 1, 999_999_999)
+            if syscall(call, number, absolute, cython.address(times[0]), cython.NULL) == 0:
+                self._rings = end
+                return True
+        return False
+
+
+class ReadyLinks:
+    """What is ready, and the links among it, which are read here and now. `scheduled`: the loop has work again."""
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self.scheduled = False
+        self.reading = False  # links are being read; `wait` then calls `afterwards` before it returns
+        self.events = 0  # how often a descriptor was ready, but for `own`
+        self.own = -1  # the one by which threads and signals wake the loop
+        self.afterwards: list[Callable[[], object]] = []
+        self.last: list[Callable[[], object]] = []
+        self.finishing = False  # `afterwards` run; `last` follow them
+        self.report: Callable[[dict[str, object]], None] = _ignore
+        self.moderation = Moderation()
+        self.pauses = 0  # so far, as `moderation` decided
+        self._pause_next = False  # before epoll is asked again
+        self._epoll = Epoll(epoll)
+        self._links: list[Endpoint | None] = []  # by descriptor
+
+    def add(self, descriptor: int, link: Endpoint) -> None:
+        """Read this link when it is ready."""
+        if descriptor >= len(self._links):
+            self._links.extend([None] * (descriptor + 1))
+        self._links[descriptor] = link
+
+    def discard(self, descriptor: int) -> None:
+        """Leave the descriptor to asyncio; safe to call again."""
+        if 0 <= descriptor < len(self._links):
+            self._links[descriptor] = None
+
+    def reads(self, link: Endpoint) -> bool:
+        """Whether this link is read here."""
+        return link in self._links
+
+    def close(self) -> None:
+        self._links.clear()
+        self._epoll.close()
+
+    def wait(self, left: cython.double) -> list[tuple[int, int]]:
+        """Read links until the loop has something to do or `left` seconds have passed (below 0: without a limit). Returns
+        what else is ready: descriptors with their events."""
+        again: cython.int
+        index: cython.Py_ssize_t
+        count: cython.Py_ssize_t
+        descriptor: cython.int
+        events: cython.uint
+        most: cython.Py_ssize_t
+        found: cython.bint
+        seen: cython.Py_ssize_t
+        link: Endpoint | None
+        epoll: Epoll = self._epoll
+        end: cython.double = _now() + left if left > 0 else 0.0
+        others: list[tuple[int, int]] = []
+        self.scheduled = False
+        while True:
+            if cython.compiled:
+                PyErr_CheckSignals()
+                if self.scheduled:
+                    left = 0.0
+            if self._pause_next:
+                self._pause_next = False
+                if left < 0 or left > PAUSES_BEFORE:
+                    self._pause()
+            count = epoll.poll(left, end)
+            found = count > 0
+            if found and self.moderation.wants_look(count):
+                self._look(count)
+            again = _READS_AGAIN
+            seen = 0
+            self.reading = True
+            while count > 0:
+                if count > 1 or epoll.events_at(0) != READABLE:
+                    self._read_broken(count)
+                most = max(READ_IN_A_TURN // count, LEAST_READ)
+                for index in range(count):
+                    descriptor = epoll.descriptor_at(index)
+                    events = epoll.events_at(index)
+                    link = self._link(descriptor)
+                    if link is None and epoll.is_timer(descriptor):
+                        seen -= 1
+                    elif link is None or events != READABLE or not link.read_ready(most):
+                        others.append((descriptor, events))
+                        seen -= descriptor == self.own
+                seen += count
+                if again == 0 or others or not self.afterwards or len(self.afterwards) < MANY_AFTERWARDS:
+                    break
+                again -= 1
+                count = epoll.poll(0.0, 0.0)
+            self.reading = False
+            self.events += seen
+            if self.afterwards:
+                self._run_afterwards()
+            if others or self.scheduled or left == 0 or not found:
+                return others
+            if left > 0:
+                left = max(0.0, end - _now())
 
     def _link(self, descriptor: cython.Py_ssize_t) -> Endpoint | None:
         if descriptor >= len(self._links):
@@ -227,7 +289,7 @@ class ReadyLinks:
         size: cython.Py_ssize_t = 0
         links: cython.Py_ssize_t = 0
         for index in range(count):
-            descriptor = self._descriptor_at(index)
+            descriptor = self._epoll.descriptor_at(index)
             if self._link(descriptor) is not None:
                 links += 1
                 if self.moderation.counting:
@@ -255,9 +317,9 @@ class ReadyLinks:
         index: cython.Py_ssize_t
         events: cython.uint
         for index in range(count):
-            events = self._events_at(index)
+            events = self._epoll.events_at(index)
             if events != READABLE and events & BROKEN:
-                link = self._link(self._descriptor_at(index))
+                link = self._link(self._epoll.descriptor_at(index))
                 while link is not None and link.read_ready(LEAST_READ):
                     pass
         return 0
@@ -280,6 +342,16 @@ class ReadyLinks:
                 callback()
             except Exception as error:  # noqa: BLE001  (as asyncio does with what it calls)
                 self.report({"message": f"Exception in {callback!r}, after links were read", "exception": error})
+
+
+def _make_timer() -> int:
+    """The descriptor of a timer that is not set, -1 without one."""
+    if cython.compiled and TIMER_CREATE != 0:
+        call: cython.long = TIMER_CREATE
+        clock: cython.long = CLOCK_MONOTONIC
+        flags: cython.long = os.O_NONBLOCK | os.O_CLOEXEC
+        return max(-1, syscall(call, clock, flags))  # type: ignore[no-any-return]
+    return -1
 
 
 def _now() -> float:
@@ -315,8 +387,7 @@ class Poller(selectors.EpollSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
-        self.ready = ReadyLinks(self._epoll)
+        self.ready = ReadyLinks(select.epoll.fromfd(os.dup(self.fileno())))
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Read links until asyncio has something to do or `timeout` seconds have passed."""
@@ -339,8 +410,7 @@ class Poller(selectors.EpollSelector):
         others.append((key, found & key.events))
 
     def close(self) -> None:
-        self.ready.clear()
-        self._epoll.close()
+        self.ready.close()
         super().close()
 
 
