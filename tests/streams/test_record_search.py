@@ -1,9 +1,12 @@
 """One record of a batch: the same as a walk over all of it finds, read with few bytes, and never one that is damaged."""
 
+import tempfile
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.durable_files.files import OsFile, OsFiles
 from headwater.streams.log_format import BATCH_HEADER_SIZE, BatchBuilder, BatchHeader, RecordCursor, StoredRecord
 from headwater.streams.record_search import READ, find_record
 
@@ -53,6 +56,27 @@ def test_what_is_found_is_what_a_walk_finds(sizes: list[int], data: st.DataObjec
     offset = data.draw(st.sampled_from(sorted(records)))
     found = find_record(Reads(file), AT, header, IDENTITY, offset)
     assert found is None or found == records[offset]
+
+
+@given(st.lists(SIZES, min_size=1, max_size=60), st.integers(1, 3))
+def test_of_a_file_that_is_read_often_the_same_is_found(sizes: list[int], apart: int) -> None:
+    """Such a file is mapped, and searched in another way first."""
+    payloads = [bytes(size - size % apart) for size in sizes]
+    header, data = batch_of(payloads)
+    with tempfile.NamedTemporaryFile() as holder:
+        holder.write(data)
+        holder.flush()
+        file = OsFiles().open(holder.name)
+        assert isinstance(file, OsFile)
+        for _ in range(70):
+            file.look(BATCH_HEADER_SIZE, AT)
+        records = walked(header, data)
+        for offset, record in records.items():
+            otherwise = find_record(Reads(data), AT, header, IDENTITY, offset)
+            assert find_record(file, AT, header, IDENTITY, offset) in ([record] if otherwise else [record, None])
+        for offset in (header.base_offset - 1, header.end_offset):
+            assert find_record(file, AT, header, IDENTITY, offset) is None
+        file.close()
 
 
 @pytest.mark.parametrize("payload", [0, 128, 1000, 100_000])

@@ -30,7 +30,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.headwater.durable_files.mapped_file import MappedFile
     from cython.cimports.posix.unistd import pread
+else:
+    from headwater.durable_files.mapped_file import MappedFile
 
 from headwater.durable_files.sync_threads import SyncThreads
 from headwater.errors import DiskFull, StorageError
@@ -215,6 +218,7 @@ class OsFile:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._shared: _SharedDescriptor | None = None  # set once a range was made; it closes the descriptor
+        self._mapped: MappedFile | None = None
 
     def pread(self, size: cython.Py_ssize_t, position: cython.longlong) -> bytes:
         if cython.compiled:
@@ -236,6 +240,16 @@ class OsFile:
             pieces.append(data)
             missing -= len(data)
         return b"".join(pieces)
+
+    def look(self, size: cython.Py_ssize_t, position: cython.longlong) -> bytes:
+        """As `pread`, for bytes that are in the file: one of many small reads all over it."""
+        if self._mapped is None:
+            self._mapped = MappedFile()
+        return self._mapped.look(self._descriptor, size, position) or self.pread(size, position)
+
+    def is_mapped(self) -> cython.bint:
+        """Whether `look` needs no system call."""
+        return self._mapped is not None and self._mapped.size > 0
 
     def range(self, position: int, size: int) -> FileRange | None:
         if sys.platform != "linux":
@@ -285,6 +299,7 @@ class OsFile:
                 os.posix_fadvise(self._descriptor, position, size, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
+        self._mapped = None
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             if self._shared is None:

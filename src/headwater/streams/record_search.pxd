@@ -14,6 +14,9 @@ cdef Py_ssize_t _BLOCK_SIZE_AT
 
 cpdef bint can_search(BatchHeader header) except -1
 cpdef StoredRecord find_record(object file, long long position, BatchHeader header, bytes identity, long long offset)
+cdef StoredRecord _guessed(
+    object file, long long low, long long limit, BatchHeader header, bytes identity, long long offset
+)
 cdef bytes _fetch(object file, long long size, long long position)
 cdef Py_ssize_t _first_between(
     bytes data, bytes identity, long long base_offset, long long low_offset, long long high_offset

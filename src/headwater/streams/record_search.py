@@ -89,7 +89,9 @@ def find_record(
     end: cython.Py_ssize_t
     first: cython.Py_ssize_t
     found: cython.longlong
-    record: StoredRecord | None
+    record: StoredRecord | None = _guessed(file, low, limit, header, identity, offset)
+    if record is not None:
+        return record
     _read: cython.int
     for _read in range(MOST_READS):
         if low + _HEAD_SIZE > high or not low_offset <= offset < high_offset:
@@ -132,10 +134,32 @@ def find_record(
     return None
 
 
+def _guessed(
+    file: Readable,
+    low: cython.longlong,
+    limit: cython.longlong,
+    header: BatchHeader,
+    identity: bytes,
+    offset: cython.longlong,
+) -> StoredRecord | None:
+    """The record, if it is where it would be if all had one size. Of a mapped file a second read costs little, and what is
+    read less of at first is waited for less."""
+    if cython.compiled and isinstance(file, OsFile) and header.base_offset <= offset < header.end_offset:
+        usual: OsFile = file
+        if usual.is_mapped():
+            mean: cython.double = cython.cast(cython.double, limit - low) / header.offset_span
+            guess: cython.longlong = low + cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
+            size: cython.longlong = cython.cast(cython.longlong, mean) + _HEAD_SIZE
+            data: bytes = usual.look(size if size < limit - guess else limit - guess, guess)
+            if len(data) >= _HEAD_SIZE and _offset(data, 0, header.base_offset) == offset:
+                return _record(file, data, 0, guess, limit, identity, offset)
+    return None
+
+
 def _fetch(file: Readable, size: cython.longlong, position: cython.longlong) -> bytes:
     if cython.compiled and isinstance(file, OsFile):
         usual: OsFile = file
-        return usual.pread(size, position)
+        return usual.look(size, position)
     return file.pread(size, position)
 
 
