@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import StorageError
 from headwater.jetstream.domain import Domain
-from headwater.jetstream.publishing import Publishing
 from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
+from headwater.jetstream_publishing.publishing import Publishing
 from headwater.jetstream_sources.stamp import Position, read_stamp
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.store import MOST_SAVED, PositionsRecord, StreamDirectory

@@ -25,10 +25,10 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream.copying import Copying
 from headwater.jetstream.delivering import DeliveringConsumer
 from headwater.jetstream.domain import Domain
-from headwater.jetstream.publishing import Publishing
 from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_documents.streams import LostData, StreamConfig, StreamInfo, StreamState
+from headwater.jetstream_publishing.publishing import Publishing
 from headwater.jetstream_state.atomic_batch import BatchRoom, halves
 from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.contents import Contents

@@ -3,8 +3,8 @@
     Nats-Batch-Id, -Sequence 1, 2, ...  ─▶ kept in memory, nothing readable ─▶ -Commit ─▶ judged in order, staged as one
 
 `OpenBatches` decides about each message. At the commit the messages are checked against the stream
-(`jetstream/publish_rules.py`), with `BatchSoFar` for the effects of earlier messages of the batch; a refused message
-ends the whole batch.
+(`jetstream_publishing/publish_rules.py`), with `BatchSoFar` for the effects of earlier messages of the batch; a refused
+message ends the whole batch.
 
 It is stored as one batch of the log, with one checksum. After a power loss, recovery may still salvage single records
 of it (`streams/salvage.py`): `halves` finds such unacknowledged rests, so that they are removed before they are read.

@@ -5,7 +5,7 @@
 
 Sums are texts of any length (`model/long_numbers.py`). The last sum is read from the stream itself; only sums that are
 not durable yet are kept in memory, so a counter is right after a power loss without storing anything else. A sum based
-on one that could not be written is not stored either (`jetstream/publishing.py`).
+on one that could not be written is not stored either (`jetstream_publishing/publishing.py`).
 
 A counter with sources keeps the last sum of each in the header `Nats-Counter-Sources`, so that it adds only the
 difference.

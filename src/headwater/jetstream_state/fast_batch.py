@@ -7,8 +7,8 @@ The stream stores each message on arrival, and answers every `flow` messages, at
 single batch may have `flow` unanswered messages, at most MOST_UNANSWERED; several batches start with one each, double
 that with each answer, and share the maximum.
 
-This file decides about each message and builds the answers; `jetstream/fast_publish.py` stores and sends. No clock:
-`now` comes with the call, in ns of a monotonic clock.
+This file decides about each message and builds the answers; `jetstream_publishing/fast_publish.py` stores and sends. No
+clock: `now` comes with the call, in ns of a monotonic clock.
 
 `FastBatch` is compiled: of a hundred messages nearly all continue the batch of the message before, and need no answer.
 `is_next` recognises them without parsing their reply subjects again.

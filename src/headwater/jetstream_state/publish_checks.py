@@ -4,14 +4,14 @@
     1. Nats-Batch-Id where it is off; Nats-Incr (`counters.py`)
     2. Nats-Expected-Stream, Nats-TTL (where it is off), Nats-Expected-Last-Subject-Sequence, Nats-Expected-Last-Sequence,
        Nats-Schedule (`schedule_checks.py`), Nats-Stream-Source (of the server's making)
-    3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`jetstream/publish_rules.py` does that)
+    3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (by `jetstream_publishing/publish_rules.py`)
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
 All of these begin with `Nats-`. A block without such a line, one whose only such line is the message id, the common case,
 and one that also names the stream cost one walk over their bytes. `lone_message_id` is hot and compiled; interpreted, and
 for long or other blocks, it searches. `of_batch_alone` is its like for messages of atomic batches.
 
-`Admitted` and `Duplicate` are what `jetstream/publish_rules.py` then decides.
+`Admitted` and `Duplicate` are what `jetstream_publishing/publish_rules.py` then decides.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@
 `read` takes a block in which each mention of `Nats-` begins a line with one of these names, each of them once, and whose
 values are valid and allowed by the stream's configuration. No check of `publish_checks.py` can refuse such a publish; what
 it does to the stream depends on the duplicate window and, for a counter, on the last sum. Everything else is left to
-`jetstream/publish_rules.py`, which judges it or finds nats-server's words to refuse it.
+`jetstream_publishing/publish_rules.py`, which judges it or finds nats-server's words to refuse it.
 
 Hot and compiled: `read` runs for each message with options. One walk over the bytes takes the place of a dozen searches.
 """

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.group_commit.committer import Committer
-from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.api_errors import api_error, store_error
+from headwater.jetstream_publishing.publish_answers import PublishAnswers
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.atomic_batch import BatchSoFar, is_supported
 from headwater.jetstream_state.fast_batch import (
     COMMIT_WITHOUT,

@@ -13,11 +13,10 @@ import msgspec
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.committer import Committer
-from headwater.jetstream.domain import Domain
-from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import PublishRules
-from headwater.jetstream_advisories.advisories import Advisories
+from headwater.jetstream_advisories.advisories import Advisories, Place
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_publishing.publish_answers import PublishAnswers
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.atomic_batch import BATCH_ID, Abandoned, BatchSoFar, Committed, Message, OpenBatches
 from headwater.jetstream_state.items import Answer, Item, all_of
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, of_batch_alone
@@ -39,7 +38,7 @@ class AtomicPublish:
         answers: PublishAnswers,
         duplicates: DuplicateWindow,
         clocks: tuple[Callable[[], int], Callable[[], int]],
-        domain: Domain,
+        place: Place,
     ) -> None:
         self._committer: Committer | None = None
         self._advisories: Advisories | None = None
@@ -48,7 +47,7 @@ class AtomicPublish:
         self._answers = answers
         self._duplicates = duplicates
         self._clock_ns, self._ticks_ns = clocks
-        self._domain = domain
+        self._place = place
         self.open = OpenBatches(API_LEVEL)
         self.traced: Answer | None = None  # waits for what becomes of the message that `take` gets next
         self._waiting: dict[bytes, list[Answer]] = {}  # the same of messages of open batches
@@ -88,7 +87,7 @@ class AtomicPublish:
     def attach(self, router: Router, committer: Committer) -> None:
         """Connect to the router and the committer: batches can be committed from now on."""
         self._committer = committer
-        self._advisories = Advisories(router, self._clock_ns, self._domain)
+        self._advisories = Advisories(router, self._clock_ns, self._place)
 
     def stop(self) -> None:
         """Drop the batches that were not committed."""

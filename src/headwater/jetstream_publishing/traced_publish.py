@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.errors import JetStreamError, StorageError
-from headwater.jetstream.atomic_publish import AtomicPublish
-from headwater.jetstream.capture import Capture
-from headwater.jetstream.fast_publish import FastPublish
-from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_publishing.atomic_publish import AtomicPublish
+from headwater.jetstream_publishing.capture import Capture
+from headwater.jetstream_publishing.fast_publish import FastPublish
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.atomic_batch import BatchSoFar, names_batch
 from headwater.jetstream_state.fast_batch import steering_of
 from headwater.jetstream_state.publish_checks import Duplicate

@@ -12,7 +12,6 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.refused_writes import RefusedWrites
 from headwater.group_commit.write_stats import WriteStats
-from headwater.jetstream.domain import Domain
 from headwater.jetstream_documents.answers import error_document
 from headwater.jetstream_documents.api_errors import store_error
 from headwater.jetstream_documents.document import ApiError
@@ -31,11 +30,11 @@ class PublishRefusal(msgspec.Struct):
 
 
 class PublishAnswers:
-    """The answers of one stream. `head`: the ordinary acknowledgement up to its sequence. `on_refused(stream, error)` is
-    called for publishes refused for lack of space. `stats` counts the account's refusals, `refused` this stream's;
-    `refused_writes` logs those of the disk."""
+    """The answers of one stream; `domain`: "" for none. `head`: the ordinary acknowledgement up to its sequence.
+    `on_refused(stream, error)` is called for publishes refused for lack of space. `stats` counts the account's refusals,
+    `refused` this stream's; `refused_writes` logs those of the disk."""
 
-    def __init__(self, stream: str, domain: Domain, ticks_ns: Callable[[], int]) -> None:
+    def __init__(self, stream: str, domain: str, ticks_ns: Callable[[], int]) -> None:
         self.router: Router | None = None
         self.stats = WriteStats()
         self.refused = 0
@@ -43,8 +42,8 @@ class PublishAnswers:
         self.on_refused: Callable[[str, JetStreamError], None] | None = None
         self._stream = stream
         self.head = b'{"stream":%s,' % msgspec.json.encode(stream)
-        if domain.name:
-            self.head += b'"domain":%s,' % msgspec.json.encode(domain.name)
+        if domain:
+            self.head += b'"domain":%s,' % msgspec.json.encode(domain)
         self.head += b'"seq":'
 
     def refuse(self, reply: bytes, error: JetStreamError | StorageError, answer: Answer | None = None) -> None:

@@ -32,10 +32,10 @@ else:
     from headwater.streams.staging import Staging
 
 from headwater.errors import JetStreamError, StorageError
-from headwater.jetstream.atomic_publish import AtomicPublish
-from headwater.jetstream.fast_publish import FastPublish
-from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import PublishRules
+from headwater.jetstream_publishing.atomic_publish import AtomicPublish
+from headwater.jetstream_publishing.fast_publish import FastPublish
+from headwater.jetstream_publishing.publish_answers import PublishAnswers
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.fast_batch import LENT, steering_of
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX

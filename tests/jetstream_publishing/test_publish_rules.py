@@ -6,8 +6,8 @@ import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.errors import JetStreamError
-from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate

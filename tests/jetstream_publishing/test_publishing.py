@@ -11,8 +11,8 @@ from support.recording_files import RecordingFiles
 from headwater.errors import JetStreamError
 from headwater.exchange.router import Router
 from headwater.jetstream.domain import Domain
-from headwater.jetstream.publishing import Publishing
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_publishing.publishing import Publishing
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions

@@ -19,15 +19,15 @@ from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.writers import Writers
-from headwater.jetstream.acknowledging import Acknowledging
-from headwater.jetstream.atomic_publish import AtomicPublish
-from headwater.jetstream.capture import Capture
-from headwater.jetstream.domain import Domain
-from headwater.jetstream.fast_publish import FastPublish
-from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import PublishRules
+from headwater.jetstream_advisories.advisories import Place
 from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_publishing.acknowledging import Acknowledging
+from headwater.jetstream_publishing.atomic_publish import AtomicPublish
+from headwater.jetstream_publishing.capture import Capture
+from headwater.jetstream_publishing.fast_publish import FastPublish
+from headwater.jetstream_publishing.publish_answers import PublishAnswers
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
@@ -55,11 +55,11 @@ class Publishing:
         consumers: Mapping[str, object],
         clock_ns: Callable[[], int],
         ticks_ns: Callable[[], int],
-        domain: Domain,
+        place: Place,
         on_stored: OnStored,
     ) -> None:
         config, log = contents.config, contents.log
-        self.answers = PublishAnswers(config.name, domain, ticks_ns)
+        self.answers = PublishAnswers(config.name, place.name, ticks_ns)
         self.duplicates = DuplicateWindow(config.duplicate_window)
         self.rules = PublishRules(contents, self.duplicates, ticks_ns)
         self.committer: Committer | None = None
@@ -67,7 +67,7 @@ class Publishing:
         self._log = log
         self._clocks = clocks = clock_ns, ticks_ns
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, self.rules, self.answers)
-        self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
+        self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, place)
         self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
         self.schedules = ScheduleTimer(contents, clock_ns, self._store_scheduled)
@@ -207,7 +207,7 @@ class Publishing:
         self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
     ) -> None:
         """Take a traced message."""
-        from headwater.jetstream.traced_publish import TracedPublish  # here: few messages are traced
+        from headwater.jetstream_publishing.traced_publish import TracedPublish  # here: few messages are traced
 
         TracedPublish(self._capture, self.rules, self.duplicates, self._clocks).take(
             trace, (subject, reply, header_block, payload)

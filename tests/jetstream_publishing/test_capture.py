@@ -13,11 +13,10 @@ from support.recording_files import RecordingFiles
 from headwater.errors import JetStreamError, WriteFailed
 from headwater.exchange.router import Router
 from headwater.group_commit.committer import MAX_STAGED_BYTES, Committer
-from headwater.jetstream.capture import Capture
-from headwater.jetstream.domain import Domain
-from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.streams import Republish, StreamConfig
+from headwater.jetstream_publishing.capture import Capture
+from headwater.jetstream_publishing.publish_answers import PublishAnswers
+from headwater.jetstream_publishing.publish_rules import PublishRules
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, ttl_of
@@ -47,7 +46,7 @@ class Bench:
         contents = Contents(self.log, config, lambda sequence, subject: None, lambda: None)
         self.rules = CountedRules(contents, self.duplicates, lambda: 42)
         self.rules.judged = []
-        self.answers = PublishAnswers("S", Domain(), lambda: 0)
+        self.answers = PublishAnswers("S", "", lambda: 0)
         self.answers.router = router = Router(lambda callback: None, 1)
         self.received: list[dict[str, Any]] = []
         router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, ack: self.received.append(json.loads(ack)))

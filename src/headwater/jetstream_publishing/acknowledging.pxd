@@ -6,7 +6,7 @@ from headwater.exchange.router cimport Router
 @cython.final
 cdef class Acknowledging:
     cdef object _contents
-    cdef object _log  # a Log, or what view.py shows of one
+    cdef object _log  # a Log, or what jetstream/view.py shows of one
     cdef object _consumers
     cdef bytes _ack_head
     cdef object _on_stored

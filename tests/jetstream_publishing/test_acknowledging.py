@@ -4,8 +4,8 @@ import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.exchange.router import Router
-from headwater.jetstream.acknowledging import Acknowledging
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_publishing.acknowledging import Acknowledging
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item
 from headwater.streams.log import Log, LogOptions

@@ -6,14 +6,13 @@ import pytest
 
 from headwater.errors import DiskFull, JetStreamError, StorageError
 from headwater.exchange.router import Router
-from headwater.jetstream.domain import Domain
-from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_publishing.publish_answers import PublishAnswers
 
 
 def answers(domain: str = "") -> tuple[PublishAnswers, list[bytes]]:
     received: list[bytes] = []
-    made = PublishAnswers("S", Domain(domain), lambda: 0)
+    made = PublishAnswers("S", domain, lambda: 0)
     made.router = router = Router(lambda callback: None, 1)
     router.subscribe_internal(b"inbox", lambda _subject, _reply, _block, payload: received.append(payload))
     return made, received
