@@ -95,6 +95,22 @@ def test_headers_that_demand_nothing_are_stored_with_the_message() -> None:
     asyncio.run(main())
 
 
+def test_the_id_of_a_message_that_cannot_be_staged_may_come_again() -> None:
+    async def main(**settings: Any) -> None:
+        bench = Bench(**settings)
+        bench.capture.options = bench.rules.options if settings else None
+        block = b"NATS/1.0\r\nNats-Msg-Id: one\r\n\r\n"
+        bench.capture.take(b"s" * 65_536, b"inbox", block, b"")
+        assert "too long" in bench.received[0]["error"]["description"]
+        bench.capture.take(b"orders", b"inbox", block, b"")
+        await bench.committer.flush()
+        assert [(item.subject, item.sequence, item.message_id) for item in bench.durable] == [(b"orders", 1, b"one")]
+        assert bench.duplicates.seen(b"one", 42) == 0
+
+    asyncio.run(main())
+    asyncio.run(main(allow_msg_ttl=True))
+
+
 def test_a_new_message_id_is_remembered_and_a_known_one_is_a_duplicate() -> None:
     async def main() -> None:
         bench = Bench()

@@ -32,7 +32,9 @@ def test_a_withdrawn_id_may_be_published_again_and_does_not_take_its_successor_a
 def test_a_window_of_zero_remembers_nothing() -> None:
     window = DuplicateWindow(0)
     window.remember(b"a", 1, 5)
+    assert window.claim(b"a", 2, 5) and window.claim(b"a", 3, 5)
     assert window.seen(b"a", 5) is None
+    assert len(window) == 0
 
 
 def test_a_clock_that_steps_back_forgets_nothing_early() -> None:
@@ -61,7 +63,11 @@ def test_an_id_that_looks_like_the_digest_of_another_is_not_taken_for_it() -> No
     assert window.seen(key, 0) is None
 
 
-@given(st.lists(st.tuples(st.sampled_from(["remember", "seen", "withdraw"]), IDS, st.integers(-30, 60)), max_size=60))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["remember", "claim", "seen", "withdraw"]), IDS, st.integers(-30, 60)), max_size=60
+    )
+)
 def test_the_window_equals_a_list(steps: list[tuple[str, bytes, int]]) -> None:
     window = DuplicateWindow(100)
     model: dict[bytes, tuple[int, int]] = {}
@@ -73,6 +79,9 @@ def test_the_window_equals_a_list(steps: list[tuple[str, bytes, int]]) -> None:
         if verb == "remember":
             window.remember(message_id, offset, now)
             model[message_id] = (offset, latest)
+        elif verb == "claim":
+            assert window.claim(message_id, offset, now) == (message_id not in model)
+            model.setdefault(message_id, (offset, latest))
         elif verb == "withdraw":
             window.withdraw(message_id)
             model.pop(message_id, None)

@@ -87,7 +87,6 @@ class Capture:
                 self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
             return
         now: cython.longlong = self._clock.now()
-        ticks: cython.longlong = 0
         size: cython.Py_ssize_t = self._size_of(subject, header_block, payload)
         message_id: bytes = b""
         answer: Answer | None = None
@@ -98,9 +97,9 @@ class Capture:
             alone: bytes | None = (
                 lone_message_id(header_block, self._named) if len(header_block) <= MAX_HEADER_BLOCK else None
             )
-            if alone:
-                ticks = self._ticks.now()
-            as_it_is = alone is not None and (not alone or self._duplicates.seen(alone, ticks) is None)
+            as_it_is = alone is not None and (
+                not alone or self._duplicates.claim(alone, self._staging.following(), self._ticks.now())
+            )
             message_id = alone or b""
         offset: cython.longlong
         if not as_it_is and self._take_with_options(committer, subject, reply, header_block, payload):
@@ -123,6 +122,8 @@ class Capture:
                 header_block, payload, message_id, size = judged[:4]
             offset = self._staging.stage(subject, header_block, payload, now)
         except (JetStreamError, StorageError) as error:
+            if as_it_is and message_id:
+                self._duplicates.withdraw(message_id)
             self._answers.refuse(reply, error, answer)
             return
         item: Item = unchecked(reply, subject, offset + 1, size, message_id)  # as sequence_of, without the call
@@ -132,8 +133,8 @@ class Capture:
             if judged.tail:
                 item.ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
         self.last_message_id = message_id
-        if message_id:
-            self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks.now())
+        if message_id and not as_it_is:
+            self._duplicates.remember(message_id, offset, self._ticks.now())
         committer.add(item, size)
 
     def _take_with_options(
@@ -147,9 +148,6 @@ class Capture:
         if not options.read(header_block, payload):
             return False
         message_id: bytes = options.message_id
-        ticks: cython.longlong = self._ticks.now() if message_id else 0
-        if message_id and self._duplicates.seen(message_id, ticks) is not None:
-            return False
         total = None
         text: bytes = b""
         if options.counts:
@@ -158,12 +156,16 @@ class Capture:
                 return False
             text = b"%d" % total
             payload = b'{"val":"' + text + b'"}'
+        if message_id and not self._duplicates.claim(message_id, self._staging.following(), self._ticks.now()):
+            return False
         size: cython.Py_ssize_t = self._size_of(subject, header_block, payload)
         now: cython.longlong = self._clock.now()
         offset: cython.longlong
         try:
             offset = self._staging.stage(subject, header_block, payload, now)
         except StorageError:
+            if message_id:
+                self._duplicates.withdraw(message_id)
             return False  # `take` is refused as well, and reports why
         item: Item = unchecked(reply, subject, offset + 1, size, message_id)
         if total is not None:
@@ -172,8 +174,6 @@ class Capture:
         if options.republishes or options.ttl_ns or options.rollup:
             item.particulars = Particulars(options.rollup, header_block, payload, now, options.ttl_ns)
         self.last_message_id = message_id
-        if message_id:
-            self._duplicates.remember(message_id, offset, ticks)
         committer.add(item, size)
         return True
 

@@ -25,6 +25,4 @@ cdef class PublishOptions:
     cdef bint _read_rollup(self, bytes text) except -1
     cdef bint _read_increment(self, bytes text) except -1
 
-cdef Py_ssize_t _mention(bytes block, Py_ssize_t size, Py_ssize_t at) except? -2
-cdef bytes _value(bytes block, Py_ssize_t size, Py_ssize_t start)
 cdef int _named(bytes block, Py_ssize_t size, Py_ssize_t at) except -1

@@ -15,10 +15,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.jetstream_state.counters import Sums
-    from cython.cimports.headwater.jetstream_state.publish_checks import _stands
+    from cython.cimports.headwater.jetstream_state.publish_checks import mention, stands, value_at
 else:
     from headwater.jetstream_state.counters import Sums
-    from headwater.jetstream_state.publish_checks import _stands
+    from headwater.jetstream_state.publish_checks import mention, stands, value_at
 
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.publish_checks import valid_ttl
@@ -51,7 +51,7 @@ class PublishOptions:
     def read(self, block: bytes, payload: bytes) -> cython.bint:
         """Read the options of a message; False where another judgement is needed."""
         size: cython.Py_ssize_t = len(block)
-        at: cython.Py_ssize_t = _mention(block, size, 0)
+        at: cython.Py_ssize_t = mention(block, size, 0)
         seen: cython.int = 0
         name: cython.int
         self.message_id = self.rollup = b""
@@ -62,7 +62,7 @@ class PublishOptions:
                 return False
             seen |= name
             at += 12 if name == _MESSAGE_ID or name == _ROLLUP else 9 if name == _TTL else 10
-            value: bytes = _value(block, size, at)
+            value: bytes = value_at(block, size, at)
             if not value:
                 return False
             if name == _MESSAGE_ID:
@@ -75,7 +75,7 @@ class PublishOptions:
                     return False
             elif not self._read_increment(value):
                 return False
-            at = _mention(block, size, at)
+            at = mention(block, size, at)
         if self.counts:
             return seen & (_INCREMENT | _ROLLUP) == _INCREMENT and len(payload) == 0
         return seen & _INCREMENT == 0
@@ -111,36 +111,14 @@ class PublishOptions:
         return True
 
 
-def _mention(block: bytes, size: cython.Py_ssize_t, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Where `Nats-` stands next; -1 for nowhere."""
-    if not cython.compiled:
-        return block.find(b"Nats-", at)
-    while at + 5 <= size:
-        if block[at] == 78 and _stands(block, size, at, b"Nats-"):
-            return at
-        at += 1
-    return -1
-
-
 def _named(block: bytes, size: cython.Py_ssize_t, at: cython.Py_ssize_t) -> cython.int:
     """Which of the names begins a line at `at`; 0 for none."""
     if at < 2 or block[at - 1] != 10 or block[at - 2] != 13:
         return 0
-    if _stands(block, size, at, b"Nats-TTL:"):
+    if stands(block, size, at, b"Nats-TTL:"):
         return _TTL
-    if _stands(block, size, at, b"Nats-Rollup:"):
+    if stands(block, size, at, b"Nats-Rollup:"):
         return _ROLLUP
-    if _stands(block, size, at, b"Nats-Incr:"):
+    if stands(block, size, at, b"Nats-Incr:"):
         return _INCREMENT
-    return _MESSAGE_ID if _stands(block, size, at, b"Nats-Msg-Id:") else 0
-
-
-def _value(block: bytes, size: cython.Py_ssize_t, start: cython.Py_ssize_t) -> bytes:
-    """The value that begins behind a colon, as `lookup` gives it."""
-    end: cython.Py_ssize_t
-    while start < size and block[start] == 32:
-        start += 1
-    end = start
-    while end < size and not (block[end] == 13 and end + 1 < size and block[end + 1] == 10):
-        end += 1
-    return block[start:end]
+    return _MESSAGE_ID if stands(block, size, at, b"Nats-Msg-Id:") else 0

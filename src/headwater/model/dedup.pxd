@@ -19,8 +19,10 @@ cdef class DuplicateWindow:
     cdef list _entries
     cdef Py_ssize_t _first
     cpdef seen(self, bytes message_id, long long now_ns)
+    cpdef bint claim(self, bytes message_id, long long offset, long long now_ns) except -1
     cpdef remember(self, bytes message_id, long long offset, long long now_ns)
     cdef int _add(self, bytes key, long long offset, long long time) except? -1
     cdef int _expire(self, long long now_ns) except? -1
 
+cdef Remembered _entry(bytes key, long long offset, long long time)
 cdef bytes _key(bytes message_id)

@@ -34,6 +34,10 @@ class Staging:
         """The offset that the next record gets."""
         return self._open.base_offset + self._open.record_count
 
+    def following(self) -> cython.Py_ssize_t:
+        """`end_offset`, for compiled callers."""
+        return self._open.base_offset + self._open.record_count
+
     @property
     def size(self) -> int:
         """The bytes staged."""
