@@ -4,10 +4,10 @@
 A `pread` of a stored message that no cache of the processor has takes 1.2 us, of which the message is the smaller part. A
 file is mapped after FEWEST_LOOKS of them, for the first touch of a page costs more than a `pread`.
 
-Whoever touches a page that the disk cannot read, or that somebody cut off the file, gets SIGBUS, which ends a process. So
-it is caught: while a read copies, `_from` and `_to` have its addresses, and a fault in there puts a page of zeros in place
-of the lost one. The read then says that it has nothing, the mapping goes, and `pread` tells what is wrong. Every other
-SIGBUS goes where it went before.
+A read of a page that the disk cannot read, or that is no more in the file, gets SIGBUS, which ends a process. So the signal
+is caught: while a read copies, `_from` and `_to` have its addresses, and a fault in there puts a page of zeros in place of
+the lost one. The read then returns nothing, the mapping goes, and `pread` raises what is wrong. Every other SIGBUS goes
+where it went before.
 
 Pages of a mapping are the system's cache, which takes them back when memory is short; until then they count as resident.
 There are no more than MOST_MAPPINGS, for the system allows a process some 65,000 areas. Compiled only, on Linux.
