@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import leafs
 from support.certificates import Certificates, make_certificates
 from support.configured_servers import KINDS, Running, serve
+from support.leafs import OURS, REAL, LeafServer
 from support.operator_chain import Chain, Key, token
 from support.raw_wire import Answer, RawLink, closed, connect_op, read_info, still_open
 
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.interop
 CHAIN = Chain()
 USER, ADMIN, STRANGER = Key(NkeyKind.USER, 70), Key(NkeyKind.USER, 71), Key(NkeyKind.OPERATOR, 72)
 NEW = Key(NkeyKind.ACCOUNT, 73)
+LATER = Key(NkeyKind.USER, 74)
 REFUSED = closed(b"-ERR 'Authorization Violation'\r\n")
 NEWER = 1_700_000_100
 
@@ -59,7 +62,7 @@ def try_to_enter(port: int, account: Key) -> Answer:
 class Admin:
     """A user of the system account."""
 
-    def __init__(self, server: Running) -> None:
+    def __init__(self, server: Running | LeafServer) -> None:
         self.link = enter(server.port, CHAIN.system, ADMIN)
         self.link.send(b"SUB answers 1\r\n")
         assert self.link.settle() == b""
@@ -244,6 +247,53 @@ def test_limits_of_a_pushed_account_hold_for_the_clients_that_are_there(kind: st
             assert link.settle() == b""
             assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(CHAIN.a, NEWER + 2)) == updated(CHAIN.a)
             assert link.answer(b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\nPUB x 5\r\nlarge\r\n") == still_open()
+
+
+def test_permissions_that_a_pushed_account_gives_by_default_hold_for_the_clients_that_are_there(
+    kind: str, tmp_path: Path
+) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
+        with enter(server.port, CHAIN.a) as link:
+            assert link.answer(b"SUB shut 1\r\nSUB open 2\r\n") == still_open()
+            push = account(CHAIN.a, default_permissions={"pub": {"deny": ["no"]}, "sub": {"deny": ["shut"]}})
+            assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", push) == updated(CHAIN.a)
+            assert link.answer(b"PUB shut 0\r\n\r\nPUB open 0\r\n\r\nPUB no 0\r\n\r\n") == still_open(
+                b"""-ERR 'Permissions Violation for Subscription to "shut" (sid "1")'\r\n""",
+                b"MSG open 2 0\r\n\r\n",
+                b"""-ERR 'Permissions Violation for Publish to "no"'\r\n""",
+            )
+
+
+def test_clients_end_with_their_account_at_the_time_that_was_pushed_last(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
+        with enter(server.port, CHAIN.a) as prolonged, enter(server.port, CHAIN.b) as ending:
+            assert prolonged.settle() == ending.settle() == b""
+            soon = int(time.time()) + 2
+            for key in (CHAIN.a, CHAIN.b):
+                assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", _ending(key, soon)) == updated(key)
+            with enter(server.port, CHAIN.a, LATER) as later:  # knows of no other time than `soon`
+                assert later.settle() == b""
+                assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(CHAIN.a, NEWER + 1)) == updated(CHAIN.a)
+                assert ending.receive_end().endswith(b"-ERR 'Account Authentication Expired'\r\n")
+                assert prolonged.settle() == later.settle() == b""
+
+
+def test_a_leaf_node_whose_user_a_push_revokes_is_sent_away(kind: str, tmp_path: Path) -> None:
+    text = full(tmp_path / "accounts") + 'leafnodes { listen: "127.0.0.1:-1", compression: off }\n'
+    with leafs.serve(REAL if kind == "nats-server" else OURS, tmp_path, text) as hub, Admin(hub) as admin:
+        with RawLink(hub.leaf_port) as leaf:
+            nonce = read_info(leaf.greeting)["nonce"]
+            jwt = {"jwt": CHAIN.user(USER, CHAIN.a), "sig": USER.sign(nonce)}
+            leaf.send(b"CONNECT %s\r\n" % json.dumps({"version": "2.10.0", "name": "me", **jwt}).encode())
+            leaf.receive_until(b"$LDS.")
+            push = account(CHAIN.a, revocations={USER.public: int(time.time()) + 1})
+            assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", push) == updated(CHAIN.a)
+            assert leaf.receive_end().endswith(b"-ERR 'User Authentication Revoked'\r\n")
+
+
+def _ending(key: Key, expires: int) -> str:
+    nats = json.loads(_decoded(CHAIN.account(key).split(".")[1]))["nats"]
+    return token(CHAIN.operator, key.public, nats, iat=NEWER, exp=expires)
 
 
 def test_a_push_may_give_an_account_streams_and_more_of_them(kind: str, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class Sessions:
         self.greetings = Greetings(options, info)
         self.watch = ClientWatch(options, self.all, clock, self.note)
         self._wall_clock = wall_clock
-        self._gate = gate
+        self.gate = gate
         self._websocket_gate = gate.for_websocket()
         self._sessions: dict[int, Session] = {}
         self._password_checks = PasswordChecks()
@@ -102,7 +102,7 @@ class Sessions:
 
     def make(self) -> Session:
         """Make the session for a connection that is being accepted."""
-        return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._gate)
+        return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self.gate)
 
     def make_websocket(self) -> Session:
         """As `make`, for the WebSocket listener."""
@@ -196,7 +196,7 @@ class Sessions:
         )
 
     def _place(self, question: "Question", user: "Token", body: "UserBody", now: float) -> Identity | Refusal:
-        return self._gate.place(question, user, body, now)
+        return self.gate.place(question, user, body, now)
 
     def _with_cookies(self, options: ConnectOptions, layer: Layer | None) -> ConnectOptions:
         """CONNECT with the missing credentials filled in from cookies, which browsers may use."""
@@ -218,15 +218,6 @@ class Sessions:
             if cookie in cookies and not getattr(options, field)
         }
         return options.replace(**found)
-
-    def judge_again(self, account: str) -> None:
-        """The JWT of an account has changed: disconnect the clients whose users it no longer vouches for."""
-        trust = self._gate.trust
-        for session in self.all():
-            if trust is not None and session.login.accepted and session.membership.identity.account == account:
-                reason = trust.reason_to_end(session.membership.identity, self._wall_clock())
-                if reason:
-                    session.expire(reason)
 
     def decide_later(self, session: Session, verdict: "PasswordCheck | Lookup | Question") -> None:
         """Compare a password in another thread, fetch an account, or ask a callout service; the session reads no input
@@ -295,10 +286,14 @@ class Sessions:
         self._callouts.ask(question, server, facts, seconds, act)
 
     def admitted(self, session: Session) -> None:
-        """A CONNECT was accepted: stop the timer for authentication, and start that for the expiry of the credentials."""
+        """A CONNECT was accepted: stop the timer for authentication, and start that of `end_in_time`."""
         self.watch.logged_in(session)
         for observer in self.observers:
             observer.admitted(session)
+        self.end_in_time(session)
+
+    def end_in_time(self, session: Session) -> None:
+        """Set the timer for the expiry of a client's credentials, or of its account."""
         identity = session.membership.identity
         ends = [
             (moment, text)
@@ -308,6 +303,7 @@ class Sessions:
             )
             if moment is not None
         ]
+        self.watch.cancel_timer(session)
         if ends:
             moment, text = min(ends)
             self.watch.set_timer(session, max(0.0, moment - self._wall_clock()), lambda expired: expired.expire(text))
@@ -328,10 +324,10 @@ class Sessions:
         """
         from headwater.exchange.reauthorization import Reauthorization
 
-        gate = Gate(options, self._gate.trust if options.operator == self.options.operator else None)
+        gate = Gate(options, self.gate.trust if options.operator == self.options.operator else None)
         before, self.options = self.options, options
         self.greetings.options = self.watch.options = options
-        self._gate, self._websocket_gate = gate, gate.for_websocket()
+        self.gate, self._websocket_gate = gate, gate.for_websocket()
         if options.max_payload != before.max_payload:
             self.announce(max_payload=options.max_payload)
         judge = Reauthorization(before, options)

@@ -82,7 +82,7 @@ class Accepting:
         self._nodes = nodes
         self._ask = ask
         self._seconds = seconds
-        self._gate = gate
+        self.gate = gate
         self._wall_clock = wall_clock
         self.doors = Doors(self._make_websocket)
 
@@ -124,9 +124,9 @@ class Accepting:
         return True
 
     def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> "Identity | Refusal | PasswordCheck | Question":
-        if self._nodes.options.account and not self._gate.required:
+        if self._nodes.options.account and not self.gate.required:
             return Identity(account=self._nodes.options.account)
-        verdict = self._gate.decide(self._credentials(leaf, connect), self._wall_clock())
+        verdict = self.gate.decide(self._credentials(leaf, connect), self._wall_clock())
         if isinstance(verdict, Lookup):  # when the spoke dials again, its account is known
             verdict.find(verdict.account, lambda: None)
             return Refusal("the account of the user's JWT is not known yet")
@@ -151,7 +151,7 @@ class Accepting:
         self, leaf: LeafConnection, connect: LeafConnect, verdict: Identity | Refusal
     ) -> "Identity | Refusal | Question":
         options = ConnectOptions(name=connect.name, version=connect.version, protocol=connect.protocol)
-        return self._gate.verdict_or_question(self._credentials(leaf, connect), verdict, options)
+        return self.gate.verdict_or_question(self._credentials(leaf, connect), verdict, options)
 
     def _ask_service(self, leaf: LeafConnection, question: "Question") -> None:
         if self._ask is None:
@@ -174,6 +174,20 @@ class Accepting:
         if identity.account_expires is not None and identity.account_expires <= now:
             return error_texts.ACCOUNT_EXPIRED
         return ""
+
+    def judge_again(self, renewed: Callable[[Identity], Identity | str]) -> None:
+        """Users have changed. `renewed`: what a spoke is now, or the error for one that may not stay. One with other
+        permissions ends too, and has them when it comes back."""
+        for leaf in self._nodes.joined():
+            if leaf.remote is not None:
+                continue
+            found = renewed(leaf.far_end.identity)
+            if isinstance(found, str):
+                leaf.close(found)
+            elif _permissions(found) != _permissions(leaf.far_end.identity):
+                leaf.close("", "the permissions of its user have changed")
+            else:
+                leaf.far_end.identity = found
 
     def _on_password_checked(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
         """A hashed password has been compared; that takes 0.1 s, so it ran in another thread."""
@@ -217,7 +231,7 @@ class Accepting:
             self._nodes.refuse(leaf, handshake.loop_text(account.name), "we are a leaf node of it ourselves")
             return
         self._end_twin(leaf)
-        permissions = verdict.rules.source if verdict.rules is not None else Permissions()
+        permissions = _permissions(verdict)
         system = account.is_system
         may_announce = Crossing(never("", system=system), [without_queues(permissions.publish)])
         sends = Crossing(
@@ -244,7 +258,7 @@ class Accepting:
         """Send the second INFO: the account here, and which subjects may cross."""
         if leaf.account is None:
             return
-        permissions = leaf.far_end.identity.rules.source if leaf.far_end.identity.rules is not None else Permissions()
+        permissions = _permissions(leaf.far_end.identity)
         leaf.send(
             encode_leaf_info(
                 handshake.info_for(self._nodes.own.info, leaf.number, websocket=leaf.websocket).replace(
@@ -281,3 +295,7 @@ class Accepting:
                 self._nodes.refuse(
                     other, handshake.DUPLICATE, "another connection of the same leaf node took its place"
                 )
+
+
+def _permissions(identity: Identity) -> Permissions:
+    return identity.rules.source if identity.rules is not None else Permissions()

@@ -371,6 +371,10 @@ class Broker:
         if self.sessions is None or self.accounts is None:
             raise LocalProtocolError("the broker is not started")
         left = self.sessions.reload(options)
+        if self.leafnodes is not None:
+            from headwater.server.leafnodes import users_changed
+
+            users_changed(self.leafnodes, self.sessions.gate, self.options, options)
         self.options = self.stream_services.options = options
         if options.operator is None:
             self._take_accounts(self.accounts, self.sessions, options.accounts)
@@ -438,8 +442,10 @@ class Broker:
         self._mappings_changed(accounts, sessions)
         if name in trust.tokens:
             self.stream_services.limits_changed(accounts[name], accounts, self.system_account)
+        from headwater.server.room import judge_again  # here: a start does not need it
+
+        judge_again(sessions, self.leafnodes, trust, name, time.time())
         self._make_room(accounts, sessions)
-        sessions.judge_again(name)
 
     def observe(self) -> "View":
         """The view for monitoring; the first call starts recording clients. The broker has to be running."""

@@ -9,6 +9,7 @@ from headwater.exchange.leaf_options import LeafOptions, RemoteOptions
 from headwater.leaf.service import LeafNodes
 from headwater.net.limits import LEAFNODES
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
+from headwater.wire import error_texts
 from headwater.wire.leaf_lines import PROTOCOL, LeafInfo
 
 if TYPE_CHECKING:
@@ -28,6 +29,17 @@ def spoke_of(urls: str | Sequence[str], credentials: "str | Path" = "") -> LeafO
     """A leaf node of the hub at `urls`, for the global account. Raises ConfigError for URLs that cannot be read."""
     listed = (urls,) if isinstance(urls, str) else tuple(urls)
     return LeafOptions(remotes=(RemoteOptions(urls=listed, credentials=credentials),))
+
+
+def users_changed(nodes: LeafNodes, gate: "Gate", before: "BrokerOptions", after: "BrokerOptions") -> None:
+    """A reload has changed the users: spokes meet `gate`, and those whose user has changed end, as clients do. Users of the
+    leaf node port itself come with a start."""
+    nodes.accepting.gate = gate.for_leafnodes()
+    if not nodes.options.users:
+        from headwater.exchange.reauthorization import Reauthorization
+
+        judge = Reauthorization(before, after)
+        nodes.accepting.judge_again(lambda identity: judge.renewed(identity) or error_texts.AUTHORIZATION)
 
 
 def make_leafnodes(

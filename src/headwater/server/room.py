@@ -1,4 +1,4 @@
-"""Applies limits that were changed in a running broker, its own or an account's, to the clients that are there.
+"""Applies limits and JWTs that were changed in a running broker, its own or an account's, to the clients that are there.
 
 The newest connections above a lowered number end. The others have the new sizes at once, as in nats-server: a client that
 was announced a larger payload may send one. Subscriptions above a lowered number stay.
@@ -7,11 +7,17 @@ was announced a larger payload may send one. Subscriptions above a lowered numbe
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from headwater.exchange.account import Account
+from headwater.exchange.auth.identity import Identity
 from headwater.exchange.session import Session
 from headwater.exchange.sessions import Sessions
 from headwater.wire import error_texts
+
+if TYPE_CHECKING:
+    from headwater.exchange.auth.operator import Trust
+    from headwater.leaf.service import LeafNodes
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +44,33 @@ def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
     if surplus > 0:
         share = -(-surplus * len(clients) // total)
         _end(clients[:share], error_texts.MAXIMUM_CONNECTIONS, "of the server")
+
+
+def judge_again(sessions: Sessions, leafnodes: "LeafNodes | None", trust: "Trust", account: str, now: float) -> None:
+    """The JWT of an account has changed: disconnect the clients and spokes whose users it no longer vouches for. The others
+    have the permissions and the time that it gives now; `now` in seconds since 1970."""
+    if leafnodes is not None:
+        leafnodes.accepting.judge_again(
+            lambda identity: trust.renewed(identity, now) if identity.account == account else identity
+        )
+    for session in sessions.all():
+        before = session.membership.identity
+        if not session.login.accepted or before.account != account:
+            continue
+        found = trust.renewed(before, now)
+        if isinstance(found, str):
+            session.expire(found)
+            continue
+        found = session.login.gate.without_callout_requests(found)
+        if _permissions(found) == _permissions(before):  # the same object: it knows which replies are still allowed
+            session.membership.identity = found.replace(rules=before.rules)
+        else:
+            session.renew(found)
+        sessions.end_in_time(session)
+
+
+def _permissions(identity: Identity) -> object:
+    return identity.rules.source if identity.rules is not None else None
 
 
 def _end(clients: list[Session], text: str, owner: str) -> None:

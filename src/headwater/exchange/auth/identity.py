@@ -9,7 +9,7 @@ from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
 
 if TYPE_CHECKING:
-    from headwater.wire.jwt import Token
+    from headwater.wire.jwt import Token, UserBody
 
 STANDARD = "STANDARD"
 WEBSOCKET = "WEBSOCKET"
@@ -60,7 +60,7 @@ class Identity(Record):
     account_expires: float | None = None
     max_subscriptions: int = -1
     max_payload: int = -1
-    vouched: "Token | None" = None  # the user's JWT, if an account has signed one
+    vouched: "tuple[Token, UserBody] | None" = None  # the user's JWT, if an account has signed one
 
 
 class Refusal(NamedTuple):

@@ -100,15 +100,21 @@ class Trust:
         """Whether `key` is an operator's."""
         return key in self._keys
 
-    def reason_to_end(self, identity: Identity, now: float) -> str:
-        """The -ERR text for a client that may not stay after its account has changed; "" if it may stay."""
+    def renewed(self, identity: Identity, now: float) -> Identity | str:
+        """What a client is once its account has changed, or the -ERR text for one that may not stay."""
         account = self.accounts.get(identity.account)
         if account is None or not is_valid_at(account.token, now):
             return error_texts.ACCOUNT_EXPIRED
-        user = identity.vouched
-        if user is not None and (user.issuer not in account.scopes or is_revoked(account.body.revocations, user)):
+        if identity.vouched is None:
+            return identity
+        user, body = identity.vouched
+        limits = _limits_of(account, user, body)
+        if isinstance(limits, Refusal) or is_revoked(account.body.revocations, user):
             return error_texts.USER_REVOKED
-        return ""
+        if limits.bearer_token and account.body.limits.disallow_bearer:
+            return error_texts.USER_REVOKED
+        found = _identity(user, body, account, limits, now)
+        return found.replace(user=identity.user) if isinstance(found, Identity) else error_texts.USER_EXPIRED
 
     def options(self) -> list[AccountOptions]:
         """The accounts, in the form of the configuration."""
@@ -137,7 +143,7 @@ class Trust:
         if not is_valid_at(account.token, now):
             return Refusal("the account's JWT has expired")
         limits = _limits_of(account, user, body)
-        return limits if isinstance(limits, Refusal) else self._admit(shown, user, account, limits, now)
+        return limits if isinstance(limits, Refusal) else self._admit(shown, (user, body), account, limits, now)
 
     def _decode(self, shown: Credentials) -> tuple[Token, UserBody]:
         """The user's token; if it is missing or cannot be read, the default sentinel."""
@@ -149,12 +155,12 @@ class Trust:
             return decode_user(self._sentinel)
 
     def _admit(
-        self, shown: Credentials, user: Token, account: Account, limits: UserLimits, now: float
+        self, shown: Credentials, claims: tuple[Token, UserBody], account: Account, limits: UserLimits, now: float
     ) -> Identity | Refusal:
         """The rest of `decide`, once the account is known to have signed the user: whether it may connect in this way
         and now.
         """
-        bearer = limits.bearer_token
+        user, bearer = claims[0], limits.bearer_token
         if bearer and account.body.limits.disallow_bearer:
             return Refusal("the account takes no bearer tokens")
         if not may_come_by(limits, shown.connection_type):
@@ -167,7 +173,7 @@ class Trust:
             return Refusal("the user is revoked")
         if not comes_from(limits.src, shown.address):
             return Refusal("the user may not come from this address")
-        return _identity(user, account, limits, now)
+        return _identity(*claims, account, limits, now)
 
     # ── callouts: an account may leave the decision to a service ──
 
@@ -210,7 +216,7 @@ class Trust:
             return Refusal("the callout's user may not connect this way")
         if not comes_from(limits.src, question.shown.address):
             return Refusal("the callout's user may not come from this address")
-        found = _identity(user, account, limits, now)
+        found = _identity(user, body, account, limits, now)
         return found.replace(user=user.name or user.subject) if isinstance(found, Identity) else found
 
     def check(self, key: str, token: str) -> Account:
@@ -242,13 +248,13 @@ def _limits_of(account: Account, user: Token, body: UserBody) -> UserLimits | Re
     return body if scope is None else scope.template
 
 
-def _identity(user: Token, account: Account, limits: UserLimits, now: float) -> Identity | Refusal:
+def _identity(user: Token, body: UserBody, account: Account, limits: UserLimits, now: float) -> Identity | Refusal:
     try:
         defaults = default_rules(limits, account.body.default_permissions, user, account.token)
     except ValueError as error:
         return Refusal(f"the permissions cannot be used: {error}")
     found = identity_of(user, limits, account.token, now, defaults)
-    return found.replace(vouched=user) if isinstance(found, Identity) else found
+    return found.replace(vouched=(user, body)) if isinstance(found, Identity) else found
 
 
 def _account_options(key: str, body: AccountBody) -> AccountOptions:
