@@ -479,7 +479,7 @@ def test_pauses_that_find_nothing_more_end_after_two_and_lose_nothing() -> None:
         now = 1
         while not moderation.pausing:  # as after many reads of 100 bytes each, 5 us apart
             if moderation.wants_look(1):
-                moderation.look(now, now, 1, 100)
+                moderation.look(now, now, 1, 100, 1 << 16)
             now += 5000
         with peer:
             for size in range(1, 30):

@@ -1,6 +1,7 @@
 """Pauses between reads, by simulated arrivals: a flood gets them, a client that waits for its answers does not."""
 
 from collections import deque
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ ROUND = 4 * US  # what one round of a read and a write takes
 WAKING = 5 * US  # CPU time of a pause
 BYTES = 5  # that are carried on in 1 ns
 LARGE = 16_384  # bytes; a read of these is worth its system call
+ROOM = 1 << 16  # bytes that a read takes at most
 
 
 class Flood:
@@ -75,6 +77,7 @@ class Loop:
 
     def __init__(self, moderation: Moderation | None = None) -> None:
         self.moderation = moderation
+        self.room = ROOM
         self.now = 1
         self.cpu = 0
         self.served = 0
@@ -99,7 +102,7 @@ class Loop:
             pause = False
             size = sum(size for _, size in waiting)
             if self.moderation is not None and self.moderation.wants_look(1):
-                pause = self.moderation.look(self.now, self.cpu, 1, size)
+                pause = self.moderation.look(self.now, self.cpu, 1, size, self.room)
             self.slowest = max(self.slowest, self.now - waiting[0][0])
             self.now += ROUND + size // BYTES
             self.cpu += ROUND + size // BYTES
@@ -159,11 +162,11 @@ def test_what_counts_is_what_a_round_finds_in_all_links_and_not_in_each() -> Non
     while not moderation.pausing:
         now, cpu = now + 10 * US, cpu + 10 * US
         if moderation.wants_look(1):
-            moderation.look(now, cpu, 1, 2600)
+            moderation.look(now, cpu, 1, 2600, ROOM)
     for _ in range(1000):
         now, cpu = now + 150 * US, cpu + 75 * US
         assert moderation.wants_look(12)
-        assert moderation.look(now, cpu, 12, 12 * 3250)
+        assert moderation.look(now, cpu, 12, 12 * 3250, 12 * ROOM)
 
 
 def test_pauses_after_which_a_byte_costs_as_much_end_with_the_trial() -> None:
@@ -172,12 +175,12 @@ def test_pauses_after_which_a_byte_costs_as_much_end_with_the_trial() -> None:
     while not moderation.pausing:
         now, cpu = now + 10 * US, cpu + 10 * US
         if moderation.wants_look(1):
-            moderation.look(now, cpu, 1, 2600)
+            moderation.look(now, cpu, 1, 2600, ROOM)
     rounds = 0
     while moderation.pausing:
         now, cpu, rounds = now + 150 * US, cpu + 140 * US, rounds + 1
         if moderation.wants_look(12):
-            moderation.look(now, cpu, 12, 12 * 3250)
+            moderation.look(now, cpu, 12, 12 * 3250, 12 * ROOM)
     assert rounds == 64
 
 
@@ -230,3 +233,35 @@ def test_pauses_are_doubted_after_a_while_even_where_reads_stay_large() -> None:
     loop.run(larger, loop.now + 600 * MS)
     assert len([moment for moment in loop.pauses if moment > before + 220 * MS]) <= 20
     assert not moderation.pausing
+
+
+def arrivals_of(moderation: Moderation, room: int, cpu_paused: int, until: int) -> list[int]:
+    """Three bytes a ns arrive, and a read finds 45,000; after a pause 360,000 if it has room. Begins of pauses."""
+    now = cpu = 1
+    began: list[int] = []
+    was = False
+    while now < until:
+        was = moderation.pausing
+        now += PAUSE + 20 * US if was else 15 * US
+        cpu += cpu_paused if was else 8 * US
+        if moderation.wants_look(1):
+            moderation.look(now, cpu, 1, min(360_000 if was else 45_000, room), room)
+        if moderation.pausing and not was:
+            began.append(now)
+    return began
+
+
+def test_large_reads_are_paused_if_far_larger_ones_cost_less_and_there_is_room_for_them() -> None:
+    roomy, narrow = Moderation(), Moderation()
+    arrivals_of(roomy, 1 << 20, 30 * US, 100 * MS)
+    assert roomy.pausing
+    assert not arrivals_of(narrow, 256 << 10, 30 * US, 1_000 * MS)
+    assert not narrow.pausing
+
+
+def test_trials_with_large_reads_that_fail_are_made_twice_a_second_at_last() -> None:
+    moderation = Moderation()
+    began = arrivals_of(moderation, 1 << 20, 60 * US, 5_000 * MS)
+    gaps = [after - before for before, after in pairwise(began)]
+    assert gaps == sorted(gaps)
+    assert 400 * MS < gaps[-1] < 430 * MS

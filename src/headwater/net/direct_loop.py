@@ -286,16 +286,22 @@ class ReadyLinks:
         """Measure what the reads of this round will find; where others than links are ready, too, there is no pause."""
         index: cython.Py_ssize_t
         descriptor: cython.int
-        size: cython.Py_ssize_t = 0
         links: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t = 0
+        room: cython.Py_ssize_t = 0
+        most: cython.Py_ssize_t
+        link: Endpoint | None
         for index in range(count):
             descriptor = self._epoll.descriptor_at(index)
-            if self._link(descriptor) is not None:
+            link = self._link(descriptor)
+            if link is not None:
                 links += 1
                 if self.moderation.counting:
-                    size += min(_available(descriptor), LEAST_READ)
+                    most = max(min(link._input._most, READ_IN_A_TURN // count), LEAST_READ)
+                    size += min(_available(descriptor), most)
+                    room += most
         now: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, 1e9 * _now())
-        self._pause_next = self.moderation.look(now, _cpu(), links, size) and links == count
+        self._pause_next = self.moderation.look(now, _cpu(), links, size, room) and links == count
         return 0
 
     def _pause(self) -> cython.int:

@@ -18,6 +18,9 @@ what it measures without and with pauses, over all links:
   after eight in a row that was kept. So a conversation of requests and answers is paused twenty times a second at most, once
   some trials have failed.
 - *Cost.* The thread's own CPU time for a byte has to fall (CHEAPER), or nothing is worth the delay.
+- *Room.* Where reads are large, pauses are only tried if what arrives from one read to the next fits into one (`room`). A
+  flood of 1 KiB messages without a listener is read 46 KiB at a time, and 550 KiB after a pause: the kernel then has fewer
+  segments and acknowledgements to handle. A reader that takes 128 KiB of it at most would only be slowed down.
 
 Pure: times are passed in, and nothing here sleeps. A *round* is one question to epoll that found links to read, a *look* is
 a measurement of what they will find.
@@ -27,7 +30,9 @@ import cython
 
 GLANCE: cython.Py_ssize_t = 64  # reads, after which it is looked whether they come fast
 FAST: cython.Py_ssize_t = 50_000  # ns from one read to the next; with more in the mean, the loop has time to sleep
-LARGE: cython.Py_ssize_t = 16_384  # bytes; larger reads are worth their system call
+# Bytes; larger reads are worth their system call, unless there is room for far larger ones.
+LARGE: cython.Py_ssize_t = 16_384
+PAUSED: cython.Py_ssize_t = 100_000  # ns that a pause takes
 MEASURED: cython.Py_ssize_t = 5_000_000  # ns without pauses that are measured; a look costs 0.2 us a link
 FIND_MORE: cython.double = 3  # times the bytes that a round found without pauses
 POOR: cython.Py_ssize_t = 8  # rounds in a row that find little end the pauses; a better one makes up for two
@@ -42,6 +47,8 @@ FIRST_BACKOFF: cython.Py_ssize_t = 10_000_000  # ns from a trial that failed to 
 # A conversation loses 0.2 % of its rate, two pauses for each trial. With a second, a flood that follows it would wait 0.5 s
 # in the mean for its first trial, which is longer than many last.
 LONGEST_BACKOFF: cython.Py_ssize_t = 100_000_000
+# With large reads, of which a trial that fails costs up to LOST.
+LONGEST_LARGE: cython.Py_ssize_t = 400_000_000
 
 
 class Moderation:
@@ -52,10 +59,7 @@ class Moderation:
         self.is_off = False  # nothing is looked at, and nothing pauses
         self.pausing = False
         self.counting = False  # looks are to measure bytes
-        # Without pauses: bytes in a nanosecond, bytes of a round, and CPU time of a byte.
-        self._rate = 0.0
-        self._usual = 0.0
-        self._cost = 0.0
+        self._usual = _Usual()
         # With pauses: bytes that are missing, poor rounds in a row, and when their lease ends.
         self._missing = 0.0
         self._poor = 0
@@ -73,13 +77,20 @@ class Moderation:
         return not self.is_off and (self.counting or self._unseen >= GLANCE)
 
     def look(
-        self, now: cython.Py_ssize_t, cpu: cython.Py_ssize_t, reads: cython.Py_ssize_t, size: cython.Py_ssize_t
+        self,
+        now: cython.Py_ssize_t,
+        cpu: cython.Py_ssize_t,
+        reads: cython.Py_ssize_t,
+        size: cython.Py_ssize_t,
+        room: cython.Py_ssize_t,
     ) -> cython.bint:
-        """This round will find `size` bytes in `reads` links; the size counts only while `counting`. Returns `pausing`."""
+        """This round will find `size` bytes in `reads` links, and could take `room`; both count only while `counting`.
+        Returns `pausing`."""
         began: _Counts = self._began
         began.rounds += 1
         began.reads += reads
         began.size += size
+        began.room += room
         if self.pausing:
             self._judge_pauses(now, cpu, size)
         elif self.counting:
@@ -96,12 +107,19 @@ class Moderation:
         took: cython.Py_ssize_t = now - began.now
         if took < MEASURED or began.reads < GLANCE:
             return 0
-        if took >= FAST * began.reads or began.size >= LARGE * began.reads:
+        if took >= FAST * began.reads:
             return self._stop(now, cpu)
         size: cython.double = max(began.size, 1)
-        self._rate = max(size / took, FADES * self._rate)
-        self._usual = size / began.rounds
-        self._cost = (cpu - began.cpu) / size
+        used: cython.double = cpu - began.cpu
+        usual: _Usual = self._usual
+        usual.is_large = size >= LARGE * began.reads
+        # Bytes of a read: what arrives in a pause and while they are read, which takes `used / size` for each.
+        if usual.is_large and size * PAUSED * began.rounds > (took - CHEAPER * used) * began.room:
+            usual.is_large = False  # nothing was tried
+            return self._stop(now, cpu)
+        usual.rate = max(size / took, FADES * usual.rate)
+        usual.size = size / began.rounds
+        usual.cost = used / size
         self._missing = 0.0
         self._poor = POOR - TRIAL
         self._lease = now + LEASE
@@ -111,18 +129,19 @@ class Moderation:
 
     def _judge_pauses(self, now: cython.Py_ssize_t, cpu: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.int:
         began: _Counts = self._began
-        self._poor = self._poor + 1 if size < FIND_MORE * self._usual else max(0, self._poor - 2)
-        self._missing = max(0.0, self._missing + KEEP * self._rate * (now - self._last) - size)
+        usual: _Usual = self._usual
+        self._poor = self._poor + 1 if size < FIND_MORE * usual.size else max(0, self._poor - 2)
+        self._missing = max(0.0, self._missing + KEEP * usual.rate * (now - self._last) - size)
         if self._poor == POOR or now - self._last > LOST:
             if self._is_kept:
                 self._backoff = FIRST_BACKOFF  # it was a flood, and is over
-                self._rate = 0.0
+                usual.rate = 0.0
             return self._stop(now, cpu)
-        if self._missing > LOST * self._rate:
+        if self._missing > LOST * usual.rate:
             return self._stop(now, cpu)
         if began.rounds < JUDGED:
             return 0
-        if cpu - began.cpu > CHEAPER * self._cost * began.size:
+        if cpu - began.cpu > CHEAPER * usual.cost * began.size:
             return self._stop(now, cpu)
         self._is_kept = True
         if now >= self._lease:
@@ -133,8 +152,18 @@ class Moderation:
     def _stop(self, now: cython.Py_ssize_t, cpu: cython.Py_ssize_t) -> cython.int:
         self.pausing = self.counting = False
         self._next_try = now + self._backoff
-        self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
+        self._backoff = min(2 * self._backoff, LONGEST_LARGE if self._usual.is_large else LONGEST_BACKOFF)
         return self._began.begin(now, cpu)
+
+
+class _Usual:
+    """Without pauses: bytes in a nanosecond, bytes of a round, CPU time of a byte, and whether the reads are large."""
+
+    def __init__(self) -> None:
+        self.rate = 0.0
+        self.size = 0.0
+        self.cost = 0.0
+        self.is_large = False
 
 
 class _Counts:
@@ -146,10 +175,11 @@ class _Counts:
         self.rounds = 0
         self.reads = 0
         self.size = 0
+        self.room = 0
 
     def begin(self, now: cython.Py_ssize_t, cpu: cython.Py_ssize_t) -> cython.int:
         """What follows is counted anew."""
         self.now = now
         self.cpu = cpu
-        self.rounds = self.reads = self.size = 0
+        self.rounds = self.reads = self.size = self.room = 0
         return 0
