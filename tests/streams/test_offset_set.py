@@ -59,3 +59,21 @@ def test_a_long_run_costs_a_shared_block() -> None:
     assert ours.add(5, 1_000_000) == 999_995
     assert ours.next_outside(7) == 1_000_000
     assert list(ours.ranges(0, 2_000_000)) == [(5, 1_000_000)]
+
+
+def test_a_block_that_fills_one_by_one_is_full_and_goes_on_as_one() -> None:
+    ours = OffsetSet()
+    for offset in range(BLOCK + 3):
+        assert ours.add_each([offset, offset], 0, 2 * BLOCK) == [offset]
+        assert ours.next_outside(0) == offset + 1
+    assert ours.add(0, BLOCK) == 0
+    assert (len(ours), ours.count(0, 2 * BLOCK), list(ours.ranges(0, 9 * BLOCK))) == (
+        BLOCK + 3,
+        BLOCK + 3,
+        [(0, BLOCK + 3)],
+    )
+    other = ours.part(7, BLOCK + 1)
+    assert other.add(0, 7) == 7 and other.add_each([BLOCK + 1], 0, 2 * BLOCK) == [BLOCK + 1]
+    assert (len(other), len(ours)) == (BLOCK + 2, BLOCK + 3)
+    ours.discard_below(BLOCK)
+    assert len(ours) == 3 and ours.add(1, 2) == 1 and ours.has(1) and not ours.has(2)

@@ -8,3 +8,5 @@ cdef class LiveOffsets:
     cdef public long long count
     cdef readonly OffsetSet absent
     cpdef bint has(self, long long offset) except -1
+    cpdef list remove_each(self, object offsets)
+    cpdef advance(self)
