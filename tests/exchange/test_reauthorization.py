@@ -323,3 +323,42 @@ def configurable(kind: str, directory: Path, text: str) -> Iterator[tuple[int, C
                 os.kill(real.pid, signal.SIGHUP)
 
             yield real.port, signal_it
+
+
+STORING = """
+listen: 127.0.0.1:-1
+jetstream {{ store_dir: "{store}" }}
+accounts {{ A {{ users: [ {{ user: b, password: p }} ], jetstream: {limits} }} }}
+max_payload: {payload}
+"""
+CREATE = b'{"name":"S","subjects":["s"],"retention":"limits","storage":"file","num_replicas":1}'
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_account_may_store_holds_for_the_streams_that_are_there(kind: str, tmp_path: Path) -> None:
+    def text(limits: str, payload: int) -> str:
+        return STORING.format(store=tmp_path / "store", limits=limits, payload=payload)
+
+    def published(link: RawLink) -> bytes:
+        link.send(b"PUB s in 1000\r\n%b\r\n" % bytes(1000))
+        while not (line := link.receive_line()).startswith((b'{"stream"', b'{"error"')):
+            pass
+        return line
+
+    with (
+        configurable(kind, tmp_path, text("enabled", 2000)) as (port, load),
+        dial(port, user="b", **{"pass": "p"}) as link,
+    ):
+        link.send(b"SUB in 1\r\n")
+        for _ in range(ATTEMPTS):  # streams are ready a moment later
+            link.send(b"PUB $JS.API.STREAM.CREATE.S in %d\r\n%b\r\n" % (len(CREATE), CREATE))
+            if b"state" in link.settle():
+                break
+        assert [b"seq" in published(link) for _ in range(3)] == [True] * 3
+        load(text("{ max_file: 3500 }", 3000))
+        wait_until_announced(port, 3000)
+        assert b"10002" in published(link)
+        load(text("{ max_file: 9000 }", 4000))
+        wait_until_announced(port, 4000)
+        assert b'"seq":4' in published(link)

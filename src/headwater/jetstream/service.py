@@ -240,7 +240,7 @@ class JetStream:
 
     @limits.setter
     def limits(self, limits: AccountLimits) -> None:
-        self.registry.settings = self.registry.settings._replace(limits=limits)
+        self.registry.limit(limits)
 
     @property
     def domain(self) -> Domain:

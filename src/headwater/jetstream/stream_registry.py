@@ -381,6 +381,13 @@ class StreamRegistry:
         self._limit_room(stream)
         return stream
 
+    def limit(self, limits: AccountLimits) -> None:
+        """Apply other limits on what the account stores, to the streams that it has, too."""
+        self.settings = self.settings._replace(limits=limits)
+        for stream in self.streams.values():
+            if not isinstance(stream, ViewStream):
+                self._limit_room(stream)
+
     def _limit_room(self, stream: Stream) -> None:
         """Refuse messages of the stream for which the account has no room, and batches beyond the server's limits."""
         stream.limit_room(None, batches=self._batch_room)
