@@ -219,3 +219,17 @@ def test_a_port_that_other_workers_share_already_is_taken() -> None:
             _, lines = second.communicate(timeout=20)
         assert second.returncode == 1
         assert f"Error listening on port: 127.0.0.1:{port}" in lines
+
+
+def test_each_worker_reports_what_a_reload_has_changed(tmp_path: Path) -> None:
+    """They said nothing of one that was made, and of one that failed only."""
+    file = tmp_path / "server.conf"
+    file.write_text("max_payload: 2000\n")
+    with started("--workers", "2", "-c", str(file)) as process:
+        ready(process)
+        file.write_text("max_payload: 3000\n")
+        process.send_signal(signal.SIGHUP)
+        lines = [until_printed(process, "Reloaded server configuration\n") for _ in range(2)]
+        assert sum(line.endswith("Reloaded: max_payload = 3000\n") for part in lines for line in part) == 2
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0

@@ -148,9 +148,18 @@ class Worker(Serving):
         self._figures: asyncio.Task[None] | None = None
 
     def _greet(self) -> None:
-        if not self.config.logging.debug:
-            logger.setLevel(logging.WARNING)
+        self._be_quiet()
         asyncio.get_running_loop().add_reader(self._lifeline, self._orphaned)
+
+    def _be_quiet(self) -> None:
+        logger.setLevel(logging.NOTSET if self.config.logging.debug else logging.WARNING)
+
+    def _apply(self, fresh: ServerConfig) -> str:
+        logger.setLevel(logging.NOTSET)  # each worker reports what it has loaded
+        try:
+            return super()._apply(fresh)
+        finally:
+            self._be_quiet()
 
     def _orphaned(self) -> None:
         asyncio.get_running_loop().remove_reader(self._lifeline)
