@@ -12,8 +12,8 @@ from support.session_desk import PLAIN, Desk
 from headwater.cluster.forwarding import Forwarding
 from headwater.cluster.route import Route
 from headwater.exchange.auth.permissions import SubjectSet
-from headwater.exchange.router import RoutesSide
 from headwater.exchange.session import Session
+from headwater.exchange.sides import RoutesSide
 from headwater.exchange.sublist import Outlet, Subscription
 
 PATTERNS = [b">", b"a.>", b"a.*", b"*.b", b"a.b", b"a.b.c", b"b", b"_INBOX.x.*", b"_INBOX.>", b"a.*.>", b"a.b.*"]

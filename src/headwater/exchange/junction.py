@@ -36,7 +36,7 @@ else:
     from headwater.exchange.xorshift import Xorshift
     from headwater.wire.message_view import MessageView
 
-from headwater.exchange.router import LeafsSide, RoutesSide
+from headwater.exchange.sides import LeafsSide, RoutesSide
 
 _NONE: list[bytes] = []
 

@@ -38,12 +38,12 @@ else:
     from headwater.wire.message_view import MessageView, composed
     from headwater.wire.publish_series import PublishSeries
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable
 
-from headwater.exchange.awaited import Awaited
 from headwater.exchange.flusher import MAX_PENDING
+from headwater.exchange.sides import LeafsSide, RouterObserver, RoutesSide
 from headwater.exchange.sublist import Callback, TracedCallback
+from headwater.jetstream_state.awaited import Awaited
 
 logger = logging.getLogger(__name__)
 
@@ -61,13 +61,6 @@ def _read_ahead(plain: list[Subscription], first: cython.Py_ssize_t) -> cython.i
             prefetch(cython.cast(cython.p_void, subscription.msg))
             prefetch(PyByteArray_AS_STRING(cython.cast(Outlet, subscription.outlet).output.data))
     return 0
-
-
-class RouterObserver(Protocol):
-    """An observer of interest: the cluster, and imports from other accounts."""
-
-    def subscribed(self, subscription: Subscription) -> None: ...
-    def unsubscribed(self, subscription: Subscription) -> None: ...
 
 
 class PeerForwarding:
@@ -183,29 +176,6 @@ class PeerForwarding:
     ) -> cython.int:
         """Forward a message of a peer in the cluster to leaf nodes; sets `elsewhere` to the groups that they serve."""
         raise NotImplementedError
-
-
-class RoutesSide(RouterObserver, Protocol):
-    """The cluster (`cluster.spaces.Space`): takes the interest of clients and leaf nodes, and provides that of its
-    peers.
-    """
-
-    @property
-    def forwarding(self) -> PeerForwarding: ...
-
-    def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None: ...
-    def peers_wanted(self) -> Iterable[tuple[Outlet, bytes, bytes, bytes, int]]: ...
-
-
-class LeafsSide(RouterObserver, Protocol):
-    """The leaf nodes (`leaf.space.LeafSpace`): take the interest of clients and peers, and provide that of leaf nodes."""
-
-    @property
-    def forwarding(self) -> PeerForwarding: ...
-
-    def peer_wants(self, peer: Outlet, origin: bytes, subject: bytes, queue: bytes, weight: int) -> None: ...
-    def peer_left(self, peer: Outlet) -> None: ...
-    def leafs_wanted(self) -> Iterable[tuple[bytes, bytes, bytes, int]]: ...
 
 
 class Router:

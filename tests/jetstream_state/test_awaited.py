@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.exchange.awaited import Awaited
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
+from headwater.jetstream_state.awaited import Awaited
 from headwater.model.subject import matches
 
 
