@@ -3,7 +3,8 @@
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import cast
 
 import pytest
@@ -12,9 +13,10 @@ from support.fake_link import FakeLink, make_outlet
 from headwater.exchange.flusher import STALL_AT
 from headwater.exchange.router import LARGE, Router
 from headwater.exchange.sublist import Outlet, Subscription
+from headwater.net import pacing
 from headwater.net.endpoint import Endpoint
 from headwater.net.link import LinkOwner
-from headwater.wire.message_view import composed
+from headwater.wire.message_view import MessageView, composed
 from headwater.wire.receive import ReceiveBuffer
 
 BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
@@ -208,6 +210,24 @@ def watched(descriptor: int) -> tuple[Watched, Outlet]:
     return endpoint, outlet
 
 
+@contextmanager
+def paired() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        yield ours, theirs
+
+
+def drained(endpoint: Watched, theirs: socket.socket, size: int) -> bytes:
+    """So many bytes, as the other end receives them."""
+    received = b""
+    while len(received) < size:
+        endpoint._blocked = False
+        endpoint.push()
+        received += theirs.recv(1 << 20)
+    return received
+
+
 @pytest.mark.parametrize("before", [0, 5, 1 << 22])
 @pytest.mark.parametrize("subject", [b"a.b", b"a.*"])
 def test_a_large_message_goes_at_once_behind_what_waits_and_what_the_kernel_refuses_is_kept(
@@ -230,12 +250,7 @@ def test_a_large_message_goes_at_once_behind_what_waits_and_what_the_kernel_refu
         expected += b"MSG a.b 1 %d\r\n%b\r\n" % (len(payload), payload)
         expected += b"HMSG a.b 1 r %d %d\r\n" % size + BLOCK + payload + b"\r\n"
         assert endpoint._handed + len(endpoint.output) == len(expected)
-        received = b""
-        while len(received) < len(expected):
-            endpoint._blocked = False
-            endpoint.push()
-            received += theirs.recv(1 << 20)
-        assert received == expected
+        assert drained(endpoint, theirs, len(expected)) == expected
         assert (outlet.out_messages, outlet.out_bytes) == (3, 9 + len(BLOCK) + 2 * len(payload))
 
 
@@ -249,3 +264,66 @@ def test_a_large_message_to_a_broken_socket_is_left_for_the_transport_to_meet() 
         bench.router.publish(b"a", b"", b"", b"x" * LARGE)
         assert endpoint.output.take() == b"MSG a 1 %d\r\n%b\r\n" % (LARGE, b"x" * LARGE)
         assert (endpoint.waits, endpoint._blocked) == (0, False)
+
+
+def run_of(count: int, payload: bytes) -> tuple[MessageView, int]:
+    """The first of so many messages on subject a with one control line, and how far they are apart."""
+    op = b"PUB a %d\r\n%b\r\n" % (len(payload), payload)
+    line = len(op) - len(payload) - 2
+    message = MessageView()
+    message.buffer = bytearray(op * count)
+    message.subject, message.subject_end = 4, 5
+    message.tail = message.reply = message.reply_end = 6
+    message.headers = message.payload = line
+    message.end = line + len(payload)
+    return message, len(op)
+
+
+def publish_run(bench: Bench, publisher: Outlet | None, count: int, payload: bytes) -> int:
+    message, stride = run_of(count, payload)
+    bench.router.begin_read()
+    receivers = bench.router.route_run_here(publisher, bench.router.sublist.match(b"a"), message, stride, count)
+    bench.router.end_read()
+    return receivers
+
+
+@pytest.mark.parametrize("count", [5, 200, 2000])  # 2000: more than a socket takes
+def test_those_with_one_sid_get_a_run_from_the_output_of_the_first(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "system_pauses", lambda: False)
+    bench = Bench()
+    payload = b"x" * 300
+    with ExitStack() as stack:
+        pairs = [stack.enter_context(paired()) for _ in range(5)]
+        clients = [watched(ours.fileno()) for ours, _ in pairs]
+        sids = [b"1", b"1", b"22", b"1", b"22"]
+        for (_, outlet), sid in zip(clients, sids, strict=True):
+            bench.subscribe(outlet, b"a" if outlet is not clients[3][1] else b"*", sid)
+        clients[1][0].output.append(b"+OK\r\n")
+        clients[3][1].echo = False
+        assert publish_run(bench, clients[3][1], count, payload) == 4
+        assert publish_run(bench, None, count, payload) == 5
+        for number, ((endpoint, outlet), sid) in enumerate(zip(clients, sids, strict=True)):
+            runs = 1 if number == 3 else 2
+            expected = b"+OK\r\n" if number == 1 else b""
+            expected += b"MSG a %b 300\r\n%b\r\n" % (sid, payload) * (runs * count)
+            assert endpoint._handed + len(endpoint.output) == len(expected)
+            assert drained(endpoint, pairs[number][1], len(expected)) == expected
+            assert (outlet.out_messages, outlet.out_bytes) == (runs * count, runs * count * 300)
+            assert outlet.subscriptions[sid].delivered == runs * count
+
+
+def test_a_receiver_that_does_not_read_is_behind_after_a_run_from_the_output_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pacing, "system_pauses", lambda: False)
+    bench = Bench()
+    with paired() as (first, reads), paired() as (second, _):
+        reading, outlet = watched(first.fileno())
+        bench.subscribe(outlet, b"a")
+        _, slow = watched(second.fileno())
+        bench.subscribe(slow, b"a")
+        size = STALL_AT // 300
+        publish_run(bench, None, size, b"x" * 300)
+        drained(reading, reads, size * len(b"MSG a 1 300\r\n\r\n") + 300 * size)
+        publish_run(bench, None, 1, b"y")
+        assert bench.router.flusher.congested == [slow]

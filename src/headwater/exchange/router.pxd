@@ -8,6 +8,7 @@ from headwater.wire.message_view cimport MessageView
 from headwater.wire.publish_series cimport PublishSeries
 
 cdef Py_ssize_t _LARGE
+cdef Py_ssize_t _SHARED
 
 cdef int _read_ahead(list[Subscription] plain, Py_ssize_t first) except -1
 
@@ -179,6 +180,9 @@ cdef class Router:
         Py_ssize_t stride,
         Py_ssize_t count,
     ) except? -1
+    cdef int _count_run(
+        self, Subscription subscription, Outlet outlet, MessageView message, Py_ssize_t count
+    ) except -1
     cpdef int begin_read(self) except? -1
     cpdef int end_read(self) except? -1
     cpdef mark_dirty(self, Outlet outlet)
