@@ -222,7 +222,7 @@ def test_a_port_that_other_workers_share_already_is_taken() -> None:
 
 
 def test_each_worker_reports_what_a_reload_has_changed(tmp_path: Path) -> None:
-    """They said nothing of one that was made, and of one that failed only."""
+    """Only a reload that failed was in the log."""
     file = tmp_path / "server.conf"
     file.write_text("max_payload: 2000\n")
     with started("--workers", "2", "-c", str(file)) as process:
