@@ -9,6 +9,7 @@ import pytest
 from support.embedded_broker import EmbeddedBroker
 from support.raw_wire import RawLink, dial
 
+from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
 from headwater.exchange.options import BrokerOptions
 
 SIZE = 200_000
@@ -101,6 +102,54 @@ def test_what_changes_something_is_done_though_its_client_has_left(broker: Embed
         if "error" in answer_to(other, b"$JS.API.STREAM.INFO.S"):
             return
     raise AssertionError("the stream is still there")
+
+
+def test_requests_that_wait_when_a_reload_takes_jetstream_are_refused(tmp_path: Path) -> None:
+    def allowed(limits: JetStreamLimits | None) -> BrokerOptions:
+        account = AccountOptions(name="A", users=(UserOptions(username="a", password="p"),), jetstream=limits)
+        return BrokerOptions(
+            jetstream=True, store_dir=tmp_path, max_pending=8 << 20, write_deadline=600, accounts=(account,)
+        )
+
+    asks = [
+        (b"$JS.API.DIRECT.GET.S", b'{"seq":1}'),
+        (b"$JS.API.STREAM.MSG.GET.S", b'{"seq":1}'),
+        (b"$JS.API.DIRECT.GET.S", b'{"next_by_subj":"S.>","seq":1,"batch":100}'),
+    ]
+    login = {"user": "a", "pass": "p"}
+    with (
+        EmbeddedBroker(allowed(JetStreamLimits())) as broker,
+        dial(broker.port, **login) as other,
+        dial(broker.port, **login) as link,
+    ):
+        for each in (other, link):
+            each.patience(PATIENCE)
+        other.send(b"SUB answers.* 1\r\n")
+        answer_to(other, b"$JS.API.STREAM.CREATE.S", b'{"name":"S","subjects":["S.>"],"allow_direct":true}')
+        for _ in range(100):
+            answer_to(other, b"S.big", bytes(SIZE))
+        link.send(b"SUB mine.* 7\r\n" + request(asks[2][0], b"mine.batch", asks[2][1]))
+        gets = [request(ask, b"mine.%d" % number, body) for number, (ask, body) in enumerate(asks[:2] * GETS)]
+        link.send(b"".join([*gets, request(b"S.taken", b"", b"")]))
+        while answer_to(other, b"$JS.API.STREAM.INFO.S")["state"]["messages"] == 100:
+            pass  # until what was sent behind the gets was read
+
+        async def reload() -> None:
+            broker.broker.reload(allowed(None))
+
+        broker.run(reload)
+        unanswered = {b"mine.%d" % number for number in range(2 * GETS)} | {b"mine.batch"}
+        refused = set()
+        while unanswered:
+            line, body = received(link)
+            subject = line.split()[1]
+            if subject == b"mine.batch" and b"Nats-Sequence: " in body:
+                continue
+            unanswered.remove(subject)
+            if body.startswith(b"NATS/1.0 503\r\n") or b'"err_code":10039' in body:
+                refused.add(subject)
+        assert len(refused) > GETS
+        assert b"mine.batch" in refused
 
 
 def test_a_consumer_serves_the_clients_that_read(broker: EmbeddedBroker, other: RawLink) -> None:

@@ -155,16 +155,20 @@ def test_the_last_message_of_a_subject_is_sent_and_whether_there_is_one_is_said(
     assert answers.send_one(streams, DIRECT_PREFIX + b"ORDERS", b"inbox.a", b'{"seq":58}')
     passed_on: list[Call] = []
     waiting: dict[str, object] = {}
-    requests = DirectRequests(answers, streams, waiting, lambda *call: passed_on.append(call))
-    for call in (
-        (DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"{}"),
-        (DIRECT_PREFIX + b"ORDERS.key.9", b"inbox.a", b"", b""),
-        (b"$JS.API.INFO", b"inbox.a", b"A: 1", b""),
+    longer: list[Call] = []
+    requests = DirectRequests(
+        answers, streams, waiting, lambda *call: passed_on.append(call), lambda *call: longer.append(call)
+    )
+    for taken, call in (
+        (longer, (DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"{}")),
+        (longer, (DIRECT_PREFIX + b"ORDERS.key.9", b"inbox.a", b"", b"")),
+        (passed_on, (b"$JS.API.INFO", b"inbox.a", b"A: 1", b"")),
     ):
         requests.take(*call)
-        assert passed_on.pop() == call
+        assert taken.pop() == call
+        assert not [*passed_on, *longer], "a get is not looked up twice"
     requests.take(DIRECT_PREFIX + b"ORDERS.key.3", b"inbox.a", b"", b"")
-    assert not passed_on
+    assert not [*passed_on, *longer]
     _, behind = make_outlet()
     for held in (waiting.setdefault, lambda *_: answers.router.flusher.congested.append(behind)):
         held("client", behind)

@@ -87,8 +87,10 @@ def test_a_client_with_many_waiting_requests_is_read_from_again_when_the_service
     assert client.is_read_from
     slow.holds(b"get", b"reply", b"", b"")
     assert not client.is_read_from
-    slow.stop()
+    refused = list[bytes]()
+    slow.stop(lambda *request: refused.append(request[1]))
     assert client.is_read_from
+    assert refused == [b"reply"] * (MOST_WAITING + 1)
 
 
 def test_a_client_that_others_have_paused_stays_so_when_its_requests_are_served() -> None:

@@ -189,7 +189,7 @@ class JetStream:
         """Take requests. `announce`: those of the clients of peers too; a worker passes those of its own clients on."""
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
-            requests = DirectRequests(self._answers, self.streams, self._slow.waiting, self.on_api)
+            requests = DirectRequests(self._answers, self.streams, self._slow.waiting, self.on_api, self._on_direct_get)
             listener = router.subscribe_internal(everything, requests.take, traced=self.on_traced_api)
         else:
             listener = router.subscribe_between(everything, self.on_api, announce=False, traced=self.on_traced_api)
@@ -197,8 +197,9 @@ class JetStream:
         if domain:
             self._subscriptions.append(subscribe_domain(router, domain, self.on_api, announce=announce))
 
-    async def stop(self) -> None:
-        """Write and acknowledge staged messages, store the consumers' states, release the files. Safe to call again."""
+    async def stop(self, error: JetStreamError | None = None) -> None:
+        """Write and acknowledge staged messages, store the consumers' states, release the files. Safe to call again.
+        `error`: what requests that wait are answered with; by default that the server stops."""
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
@@ -206,8 +207,11 @@ class JetStream:
             watch.stop()
         if self.caps is not None:
             self.caps.stop()
-        self._calls.clear()
-        for task in [*self._slow.stop(), self._serving, *self._tasks]:
+        error = error or api_error("stopping")
+        calls, self._calls = [*self._calls], deque()
+        for call in calls:
+            self._answer(call, self._refusal(call, error))
+        for task in [*self._slow.stop(partial(self.turn_away, error=error)), self._serving, *self._tasks]:
             if task is not None:
                 await asyncio.wait([task])
         await self.registry.stop()
@@ -316,7 +320,7 @@ class JetStream:
             if may_wait and slow.holds(subject, reply, header_block, payload):
                 return
             if not self._answers.send_one(self.streams, subject, reply, payload):
-                self._on_direct_get(subject, reply, payload)
+                self._on_direct_get(subject, reply, header_block, payload)
             return
         if subject.startswith(NEXT_PREFIX):  # consumers and ranges look themselves how far behind their client is
             self._on_next(subject, reply, payload)
@@ -339,8 +343,8 @@ class JetStream:
     def turn_away(
         self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, error: JetStreamError
     ) -> None:
-        """Answer a request with an error: its stream is at a worker that is away. One that is answered with messages gets
-        status 503, as without a subscriber."""
+        """Answer a request with an error: its stream is at a worker that is away, or the service stops. One that is answered
+        with messages gets status 503, as without a subscriber."""
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is not None:
             self._answer(call, self._refusal(call, error))
@@ -369,7 +373,8 @@ class JetStream:
             # As on a subject without a subscriber: nats-server has a subscription for each consumer.
             self._router.publish(reply, b"", NO_RESPONDERS % subject, b"")
 
-    def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
+    def _on_direct_get(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """A get that takes more than a look."""
         name, _, key = subject[len(DIRECT_PREFIX) :].partition(b".")
         stream = self._direct_stream(name.decode("utf-8", "replace"))
         if not reply:
@@ -381,7 +386,7 @@ class JetStream:
             return
         task = DirectGet(stream, self._router, self._answers).answer(reply, key, payload)
         if task is not None:
-            self._slow.follow(task)
+            self._slow.follow(task, (subject, reply, header_block, payload))
 
     def _on_range(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         stream = self.streams.get(subject[len(RANGE_PREFIX) :].decode("utf-8", "replace"))

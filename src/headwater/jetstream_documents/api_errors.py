@@ -11,6 +11,7 @@ ERRORS: dict[str, tuple[int, int, str]] = {
     "account_resources_exceeded": (400, 10002, "resource limits exceeded for account"),
     "bad_request": (400, 10003, "bad request"),
     "worker_away": (503, 10008, "JetStream system temporarily unavailable: worker {worker} did not answer"),
+    "stopping": (503, 10008, "JetStream system temporarily unavailable: it stops"),
     "cluster_required": (503, 10010, "JetStream clustering support required"),
     "consumer_create": (500, 10012, "{reason}"),
     "consumer_name_in_use": (400, 10013, "consumer name already in use"),

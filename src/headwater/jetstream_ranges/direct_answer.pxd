@@ -31,6 +31,7 @@ cdef class DirectRequests:
     cdef object _streams
     cdef object _waiting
     cdef object _others
+    cdef object _longer
 
 
 cdef long long _sequence_in(bytes payload) except? -1

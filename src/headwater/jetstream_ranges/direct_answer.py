@@ -203,16 +203,23 @@ class DirectAnswer:
 
 
 class DirectRequests:
-    """What is subscribed to JetStream's requests: answers those for one message by subject or sequence, and hands all others
-    to `others`, also those that take more than a look; and all while clients are behind, or requests `waiting` for one."""
+    """What is subscribed to JetStream's requests: answers those for one message by subject or sequence. Direct gets that
+    take more than a look go to `longer`, all other requests to `others`; all go there while clients are behind, or requests
+    `waiting`."""
 
     def __init__(
-        self, answers: DirectAnswer, streams: Mapping[str, DirectStream], waiting: Sized, others: Callback
+        self,
+        answers: DirectAnswer,
+        streams: Mapping[str, DirectStream],
+        waiting: Sized,
+        others: Callback,
+        longer: Callback,
     ) -> None:
         self._answers = answers
         self._streams = streams
         self._waiting = waiting
         self._others = others
+        self._longer = longer
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
         """A request."""
@@ -220,6 +227,7 @@ class DirectRequests:
         if subject.startswith(DIRECT_PREFIX) and not self._waiting and not answers.router.flusher.congested:
             if answers.send_one(self._streams, subject, reply, payload):
                 return None
+            return self._longer(subject, reply, header_block, payload)
         return self._others(subject, reply, header_block, payload)
 
 

@@ -6,7 +6,8 @@
 One read of 64 KiB holds a thousand gets, and their answers may be 500 MB. Served in a row they kept everybody waiting for
 seconds, and the client was cut off as a slow consumer, however fast it read: nothing is read or written meanwhile.
 
-Gets of a client that has left are dropped; other requests are served, since they may change something.
+Gets of a client that has left are dropped; other requests are served, since they may change something. What waits when the
+service stops, which it does alone where a reload takes JetStream from its account, is refused.
 
 A client with many waiting requests is not read from. A peer is, for others depend on it: of the requests that come through
 peers, those beyond MOST_FROM_PEERS are served at once, and a peer that does not take the answers ends as a slow consumer.
@@ -64,7 +65,7 @@ class SlowReaders:
         self._spawn = spawn
         self._high_water = high_water(router)
         self._running = self._serving = False
-        self._gets: set[asyncio.Task[None]] = set()
+        self._gets: dict[asyncio.Task[None], Request] = {}
         self._paused: set[Outlet] = (
             set()
         )  # clients that are not read from; others pause clients for reasons of their own
@@ -90,19 +91,23 @@ class SlowReaders:
             cast(Link, client.link).pause_reading()
         return True
 
-    def follow(self, get: asyncio.Task[None]) -> None:
+    def follow(self, get: asyncio.Task[None], request: Request) -> None:
         """Remember a get that gives way, to end it at the stop."""
-        self._gets.add(get)
-        get.add_done_callback(self._gets.discard)
+        self._gets[get] = request
+        get.add_done_callback(lambda _: self._gets.pop(get, None))
 
-    def stop(self) -> list[asyncio.Task[None]]:
-        """Drop what waits for clients, because the service stops, perhaps alone; returns tasks that are about to end."""
+    def stop(self, refuse: Callable[[bytes, bytes, bytes, bytes], None]) -> list[asyncio.Task[None]]:
+        """Wait no more: `refuse` what waits, and the gets that give way. Returns their tasks, which are about to end."""
+        waiting = [request for requests in self.waiting.values() for request in requests]
         self.waiting.clear()
         for client in [*self._paused]:
             self._resume(client)
-        for get in self._gets:
+        gets = {**self._gets}
+        for get in gets:
             get.cancel()
-        return [*self._gets]
+        for request in [*waiting, *gets.values()]:
+            refuse(*request)
+        return [*gets]
 
     def _resume(self, client: Outlet) -> None:
         if client in self._paused:

@@ -286,8 +286,11 @@ class StreamServices:
             self._ending[account.name] = starting
         if not self.serves(account.name):
             return
+        from headwater.jetstream_documents.api_errors import api_error
+
         service = self.services.pop(account.name)
-        ending = self._ending[account.name] = asyncio.get_running_loop().create_task(service.stop())
+        stop = service.stop(api_error("not_enabled_for_account"))
+        ending = self._ending[account.name] = asyncio.get_running_loop().create_task(stop)
         ending.add_done_callback(partial(self._ended, account.name))
         self._journal.note(
             "streams_unserved", account=account.name, streams=len(service.streams), folder=self._directory(account)
