@@ -150,6 +150,29 @@ def test_what_is_republished_into_a_bucket_is_kept_there(clients: list[BlockingC
         assert state["subjects"] == {"$KV.copy.a-b.a.b": 1, "$KV.copy.c.c": 1}
 
 
+def test_answers_to_publishes_come_in_the_order_of_these(urls: list[str]) -> None:
+    """Refusals and duplicates among them, to one reply subject."""
+
+    async def answers(url: str) -> list[int]:
+        async with await connect(url) as client:
+            await request(client, "STREAM.CREATE.ORDER", {"name": "ORDER", "subjects": ["order"]})
+            inbox = client.new_inbox()
+            replies = await client.subscribe(inbox)
+            for number in range(40):
+                headers = {1: {"Nats-Expected-Last-Sequence": "777"}, 2: {"Nats-Msg-Id": "same"}}.get(number % 4)
+                await client.publish("order", b"", headers=headers, reply=inbox)
+            found: list[int] = []
+            async with asyncio.timeout(BOUND):
+                while len(found) < 40:
+                    answer = json.loads((await replies.next()).data)
+                    found.append(answer["error"]["err_code"] if "error" in answer else answer["seq"])
+            return found
+
+    real, ours = [asyncio.run(answers(url)) for url in urls]
+    assert real == ours
+    assert real[:8] == [1, 10071, 2, 3, 4, 10071, 2, 5]
+
+
 def test_a_stream_has_a_thousand_consumers_where_nobody_says_how_many(clients: list[BlockingClient]) -> None:
     for client in clients:
         for name, most in (("FULL", {}), ("MORE", {"max_consumers": 1001})):

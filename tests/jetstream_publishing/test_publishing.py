@@ -72,6 +72,39 @@ def test_publishes_are_acknowledged_together_and_in_order_once_they_are_durable(
     run(test)
 
 
+WRONG = b"NATS/1.0\r\nNats-Expected-Last-Sequence: 77\r\n\r\n"
+
+
+def test_answers_come_in_the_order_of_their_publishes() -> None:
+    async def test(bench: Bench) -> None:
+        bench.publish(b"one", b"id")
+        await bench.flush()
+        bench.publish(b"two")
+        bench.router.publish(b"orders", b"inbox", WRONG, b"refused")
+        bench.publish(b"again", b"id")
+        bench.publish(b"three")
+        assert len(bench.acks) == 1, "nothing overtakes what is not durable yet"
+        await bench.flush()
+        answers = [answer["error"]["err_code"] if "error" in answer else answer["seq"] for answer in bench.acks]
+        assert answers == [1, 2, 10071, 1, 3]
+        bench.router.publish(b"orders", b"inbox", WRONG, b"refused")
+        assert bench.acks[-1]["error"]["err_code"] == 10071, "nothing is before it"
+        assert bench.publishing.answers.refused == 2
+
+    run(test)
+
+
+def test_a_refusal_keeps_its_reason_beside_a_batch_that_fails() -> None:
+    async def test(bench: Bench) -> None:
+        bench.publish(b"lost")
+        bench.router.publish(b"orders", b"inbox", WRONG, b"refused")
+        bench.files.capacity = bench.files.used
+        await bench.flush()
+        assert [answer["error"]["err_code"] for answer in bench.acks] == [10023, 10071]
+
+    run(test)
+
+
 def test_a_detached_stream_has_written_what_was_staged_and_takes_nothing_more() -> None:
     async def test(bench: Bench) -> None:
         bench.publish(b"before")
@@ -110,8 +143,8 @@ def test_a_duplicate_of_a_durable_message_is_confirmed_beside_a_batch_that_fails
         bench.publish(b"lost")
         bench.publish(b"again", b"a")
         await bench.flush()
-        assert (bench.acks[1]["seq"], bench.acks[1]["duplicate"]) == (1, True)
-        assert bench.acks[2]["error"]["err_code"] == 10023
+        assert bench.acks[1]["error"]["err_code"] == 10023
+        assert (bench.acks[2]["seq"], bench.acks[2]["duplicate"]) == (1, True)
 
     run(test)
 

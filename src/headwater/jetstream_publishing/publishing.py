@@ -3,8 +3,9 @@
     Router ─▶ Capture ─(PublishRules)─▶ Staging, Committer ─▶ (durable) ─▶ Acknowledging ─▶ acks, `on_stored`
                   └─ refused, duplicate ─▶ PublishAnswers         └─ (failed) ─▶ refusals for the whole batch
 
-Every publish with a reply subject gets an answer: a refusal at once, a disk error as soon as it occurs, for each publish of
-the batch. Sequences of a failed batch are not used again, so a stream may have gaps.
+Every publish with a reply subject gets an answer, in the order of the publishes, as from nats-server: a refusal with the
+acks of those before it, a disk error as soon as it occurs, for each publish of the batch. Sequences of a failed batch are
+not used again, so a stream may have gaps.
 
 A duplicate whose original is still being written is answered together with the original, in its place among the acks,
 because the write may still fail.

@@ -56,10 +56,10 @@ class Particulars:
 
 
 class Item:
-    """One publish that is being stored. `subject` is b"" for the answer to a duplicate; then `sequence` is that of the
-    original. `reply` is b"" where no ack is wanted. `ack`: the answer; b"" for the ordinary PubAck. `particulars`: None
-    if there is none. `answer`: the callback for a message that another face of the stream appended; None for one from a
-    NATS client."""
+    """One publish that is being stored. `subject` is b"" for an answer that only waits for its turn: to a duplicate, whose
+    original has `sequence`, or a refusal, then 0. `reply` is b"" where no ack is wanted. `ack`: the answer; b"" for the
+    ordinary PubAck. `particulars`: None if there is none. `answer`: the callback for a message that another face of the
+    stream appended; None for one from a NATS client."""
 
     reply: bytes
     ack: bytes
