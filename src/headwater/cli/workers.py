@@ -37,8 +37,8 @@ from headwater.cli.serve_setup import configure, reopen_log
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.worker_options import WorkerOptions
 from headwater.jetstream_workers.line import ALL
+from headwater.model.worker_options import WorkerOptions
 from headwater.monitoring.board import Board
 from headwater.monitoring.whole import PageAnswers
 from headwater.monitoring.workers import Figures, Seats

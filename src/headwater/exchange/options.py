@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
-    from headwater.exchange.worker_options import WorkerOptions
+    from headwater.model.worker_options import WorkerOptions
 
 SyncPolicy = Literal["always", "interval", "never"]
 

@@ -3,6 +3,8 @@
 A route (`cluster/route.py`) and a leaf node's connection (`leaf/connection.py`) extend it and handle the ops.
 """
 
+import logging
+
 import cython
 
 if cython.compiled:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.net.link import Link
+
+
+logger = logging.getLogger(__name__)
 
 
 class PeerConnection(RouteOpHandler):
@@ -86,6 +91,11 @@ class PeerConnection(RouteOpHandler):
             self.parser.stopped = self.parser.suspended = False
             self.link.resume_reading()
             self.link.read_on()
+
+    def on_too_large(self, subject: bytes, size: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> cython.int:
+        peer = self.link.peer if self.link is not None else ""
+        logger.warning("message_refused peer=%s subject=%r size=%d limit=%d", peer, subject, size, limit)
+        return 0
 
     def on_pong(self) -> cython.int:
         self.pulse.answered(self.clock())

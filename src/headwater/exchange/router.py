@@ -439,12 +439,7 @@ class Router:
                 deliveries -= 1 - self.call_one(subscription, publisher, over_route, subject, reply, headers, payload)
         return deliveries
 
-    def route_under(
-        self,
-        inbox: bytes,
-        match: Match,
-        message: MessageView,
-    ) -> cython.int:
+    def route_under(self, inbox: bytes, match: Match, message: MessageView) -> cython.int:
         """`route` for a message of the broker itself that shows another subject than `inbox`, for which `match` was
         made.
 

@@ -17,9 +17,9 @@ from headwater.exchange.access_options import (
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.options import BrokerOptions, SyncPolicy
-from headwater.exchange.worker_options import WorkerOptions
 from headwater.iggy.face import IggyOptions
 from headwater.model.stream_limits import ServerLimits
+from headwater.model.worker_options import WorkerOptions
 from headwater.net.limits import Limits
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
 

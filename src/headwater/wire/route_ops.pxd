@@ -31,6 +31,7 @@ cdef class RouteOpHandler:
     cpdef int on_message_run(
         self, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
+    cpdef int on_too_large(self, bytes subject, Py_ssize_t size, Py_ssize_t limit) except? -1
     cpdef int on_violation(self, int violation) except? -1
 
 

@@ -33,8 +33,6 @@ Any chunking of the input gives the same calls (a run counts as that many messag
 one `on_violation`, never raised.
 """
 
-import logging
-
 import cython
 
 from headwater.wire.verbs import SUSPEND, Phase, Sender, Spellings, spellings
@@ -50,8 +48,6 @@ else:
     from headwater.wire.message_view import MessageView
     from headwater.wire.route_frames import MessageLine
     from headwater.wire.scan import parse_size, skip_blanks, token_end
-
-logger = logging.getLogger(__name__)
 
 # Dialects; UNDECIDED until the peer's ops have shown which one it speaks.
 UNDECIDED: int = 0
@@ -149,6 +145,10 @@ class RouteOpHandler:
             result = self.on_message(message)
             count -= 1
         return result
+
+    def on_too_large(self, subject: bytes, size: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> cython.int:
+        """A message has more bytes than the limit; the violation follows."""
+        return 0
 
     def on_violation(self, violation: cython.int) -> cython.int:
         """The input breaks the protocol; this is the last call."""
@@ -348,7 +348,7 @@ class RouteOpParser:
             return self._violation(BAD_ARGUMENTS)
         if total > self._max_payload:
             subject: bytes = slice_bytes(buffer, message.subject, message.subject_end)
-            logger.warning("message_refused subject=%r size=%d limit=%d", subject, total, self._max_payload)
+            self.handler.on_too_large(subject, total, self._max_payload)
             return self._violation(PAYLOAD_TOO_LARGE)
         end = newline + 1 + total
         if (filled > end and buffer[end] != 13) or (filled > end + 1 and buffer[end + 1] != 10):

@@ -13,11 +13,11 @@ from headwater import Broker
 from headwater.errors import ConfigError, EnvironmentProblem, IggyError, LocalProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits
 from headwater.exchange.options import BrokerOptions
-from headwater.exchange.worker_options import WorkerOptions
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
+from headwater.model.worker_options import WorkerOptions
 from headwater.net.listener_options import TlsOptions
 from headwater.server.faces.iggy import IggyFace, completed
 from headwater.testing.running import RunningBroker
