@@ -38,7 +38,9 @@ from headwater.model.subject import is_literal
 
 CACHE_SIZE: int = 1 << 13  # Matches cached for one generation of interest; interpreted, also subjects
 MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
-_FLOOR: int = 1 << 16  # under wildcards there are more subjects than subscriptions
+_CACHE_SIZE = cython.declare(cython.Py_ssize_t, CACHE_SIZE)  # in C: each walk looks at it
+# Slots that the table of subjects may have with however few subscriptions: wildcards bring many more subjects.
+_FLOOR: int = 1 << 16
 
 _NO_GROUPS: "list[list[Subscription]]" = []  # these two are shared and never modified
 _NO_QUEUES: list[bytes] = []
@@ -270,7 +272,7 @@ class Sublist:
         self._made = 0
         self._missed = 0  # how often the table of subjects gave up what was still right
         self._met = 0  # and how often it had what was looked for meanwhile
-        self._floor = _FLOOR  # slots that it may have with however few subscriptions
+        self._floor = _FLOOR  # what stands for that constant now: more while subjects come again
         self._passing = 0  # the number of subjects for which the cache is still bypassed
         self._known = KnownSubjects()
         self._seen: dict[bytes, Match] = {}  # the cache when interpreted
@@ -554,7 +556,7 @@ class Sublist:
         """The empty Match that every walk begins with. If it is stale, or too many Matches are cached, it is replaced
         and with it their cache.
         """
-        if self._no_match.generation != self.generation or self._made >= 1 << 13:
+        if self._no_match.generation != self.generation or self._made >= _CACHE_SIZE:
             self._no_match = Match(self.generation, [])
             self._made = 0
             self._prefix_node = None

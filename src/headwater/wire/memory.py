@@ -329,7 +329,7 @@ class OutputBuffer:
         if self.head >= self.size:
             self.head = 0
             self.size = 0
-            if len(self.data) > 4194304:  # KEEP, whose name would be a Python object here, for every write
+            if len(self.data) > _KEEP:
                 self.clear()
         return 0
 
@@ -337,7 +337,7 @@ class OutputBuffer:
         """Drop all bytes; replace the backing array if a burst has made it larger than `KEEP`."""
         self.head = 0
         self.size = 0
-        if len(self.data) > KEEP:
+        if len(self.data) > _KEEP:
             self.data = bytearray(START)
 
     def __len__(self) -> int:
@@ -346,6 +346,9 @@ class OutputBuffer:
 
 START: int = 512  # bytes; the array of an idle connection
 KEEP: int = 1 << 22  # bytes; the 64 MiB of a burst are freed, and steady fan-out need not grow again for each flush
+_KEEP = cython.declare(
+    cython.Py_ssize_t, KEEP
+)  # in C: the other name is a Python object, which each write would look up
 
 
 def unset_array(size: cython.Py_ssize_t) -> bytearray:
