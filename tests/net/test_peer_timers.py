@@ -33,11 +33,23 @@ class Neighbour:
         return True
 
 
+class Receivers:
+    """Notes which peers are held."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self.held: list[tuple[Link, list[str]]] = []
+
+    def hold_route(self, route: Link, congested: list[str]) -> None:
+        self.held.append((route, congested))
+
+
 class Timers(PeerTimers[Neighbour]):
     """Notes what a subclass is called for."""
 
     def __init__(self, ping_interval: float = 2.0) -> None:
-        super().__init__(Progress(), ping_interval=ping_interval, ping_max=2, write_deadline=3.0)
+        self.receivers = Receivers()
+        super().__init__(self.receivers, ping_interval=ping_interval, ping_max=2, write_deadline=3.0)
         self.missed: list[tuple[Neighbour, str, float]] = []
         self.stuck: list[tuple[Neighbour, float]] = []
         self.fails = False
@@ -160,6 +172,18 @@ def test_a_connection_whose_other_end_reads_nothing_is_aborted_after_the_write_d
             assert 3.0 < at - begun <= 3.0 + 3 * SWEEP_SECONDS
 
     run(watched)
+
+
+def test_a_peer_whose_receivers_are_behind_is_held_while_it_is_connected() -> None:
+    async def held() -> None:
+        timers, peer = Timers(), Neighbour()
+        timers.hold(peer, ["behind"])
+        assert timers.receivers.held == [(peer.link, ["behind"])]
+        peer.link = None
+        timers.hold(peer, ["behind"])
+        assert len(timers.receivers.held) == 1
+
+    run(held)
 
 
 def test_an_error_in_one_sweep_does_not_stop_the_timers() -> None:

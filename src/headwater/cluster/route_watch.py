@@ -7,7 +7,6 @@ from collections.abc import Callable
 from headwater.cluster.route import Route
 from headwater.exchange.backpressure import Backpressure
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.sublist import Outlet
 from headwater.net.peer_timers import PeerTimers, address_of
 from headwater.wire.error_texts import AUTHENTICATION_TIMEOUT, encode_error
 
@@ -32,9 +31,8 @@ class RouteWatch(PeerTimers[Route]):
         write_deadline: float,
         max_pending: int,
     ) -> None:
-        self._backpressure = Backpressure(asyncio.get_running_loop().time, max_pending)
         super().__init__(
-            self._backpressure.progress,
+            Backpressure(asyncio.get_running_loop().time, max_pending),
             ping_interval=options.ping_interval or ping_interval,
             ping_max=options.ping_max or ping_max,
             write_deadline=options.write_deadline or write_deadline,
@@ -47,11 +45,6 @@ class RouteWatch(PeerTimers[Route]):
     def opened(self, route: Route) -> None:
         """Watch a new connection, which has a deadline to become a route."""
         self.begin(route, self._login_seconds, AUTHENTICATION_TIMEOUT)
-
-    def hold(self, route: Route, congested: list[Outlet]) -> None:
-        """Pause reading from this peer: receivers of its messages are behind."""
-        if route.link is not None:
-            self._backpressure.hold_route(route.link, congested)
 
     def _swept(self, now: float) -> None:
         if now >= self._forget_at:

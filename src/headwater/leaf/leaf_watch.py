@@ -4,7 +4,6 @@ import asyncio
 from typing import Protocol
 
 from headwater.exchange.backpressure import Backpressure
-from headwater.exchange.sublist import Outlet
 from headwater.leaf.connection import LeafConnection
 from headwater.net.peer_timers import PeerTimers
 
@@ -29,16 +28,9 @@ class LeafWatch(PeerTimers[LeafConnection]):
         write_deadline: float,
         max_pending: int,
     ) -> None:
-        self._backpressure = Backpressure(asyncio.get_running_loop().time, max_pending)
-        super().__init__(
-            self._backpressure.progress, ping_interval=ping_interval, ping_max=ping_max, write_deadline=write_deadline
-        )
+        receivers = Backpressure(asyncio.get_running_loop().time, max_pending)
+        super().__init__(receivers, ping_interval=ping_interval, ping_max=ping_max, write_deadline=write_deadline)
         self._nodes = nodes
-
-    def hold(self, leaf: LeafConnection, congested: list[Outlet]) -> None:
-        """Pause reading from this neighbour: receivers of its messages are behind."""
-        if leaf.link is not None:
-            self._backpressure.hold_route(leaf.link, congested)
 
     def _swept(self, now: float) -> None:
         self._nodes.swept()

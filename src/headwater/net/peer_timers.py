@@ -5,7 +5,7 @@ by the subclass for routes (`cluster/route_watch.py`) and for leaf nodes (`leaf/
 """
 
 import asyncio
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from headwater.net.link import Link
 from headwater.net.write_progress import Progress
@@ -26,18 +26,30 @@ class Peer(Protocol):
         """Send a PING. If `most` of them are unanswered, close the connection and return False."""
 
 
+class Receivers(Protocol):
+    """Those who get the peers' messages; `exchange/backpressure.py` has them."""
+
+    @property
+    def progress(self) -> Progress:
+        """Which connections read what they are sent."""
+
+    def hold_route(self, route: Link, congested: list[Any]) -> None:
+        """Pause reading from a peer while those of the `congested` that still read would else be cut off."""
+
+
 AnyPeer = TypeVar("AnyPeer", bound=Peer)
 
 
 class PeerTimers(Generic[AnyPeer]):
     """Times are seconds of the loop's clock. A connection is closed after `ping_max` unanswered PINGs, and when the other
-    end has read nothing for `write_deadline`, which `progress` observes.
+    end has read nothing for `write_deadline`, which the progress of `receivers` shows.
     """
 
-    def __init__(self, progress: Progress, *, ping_interval: float, ping_max: int, write_deadline: float) -> None:
+    def __init__(self, receivers: Receivers, *, ping_interval: float, ping_max: int, write_deadline: float) -> None:
         self.slow = 0  # connections closed because the other end did not read for too long
         self.stale = 0  # connections closed for too many unanswered PINGs
-        self._progress = progress
+        self._receivers = receivers
+        self._progress = receivers.progress
         self._ping_interval = min(ping_interval, LONGEST_PING_INTERVAL)
         self._ping_max = ping_max
         self._write_deadline = write_deadline
@@ -67,6 +79,11 @@ class PeerTimers(Generic[AnyPeer]):
     def settled(self, peer: AnyPeer) -> None:
         """The connection has joined, or is being closed: drop its deadline."""
         self._deadlines.pop(peer, None)
+
+    def hold(self, peer: AnyPeer, congested: list[Any]) -> None:
+        """Pause reading from this peer: receivers of its messages are behind."""
+        if peer.link is not None:
+            self._receivers.hold_route(peer.link, congested)
 
     def forget(self, peer: AnyPeer) -> None:
         """The connection is gone."""
