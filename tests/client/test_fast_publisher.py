@@ -68,10 +68,12 @@ def test_a_refusal_ends_the_batch_or_is_counted(url: str) -> None:
             with pytest.raises(JetStreamError, match="wrong last sequence") as caught:
                 async with jetstream.fast_publisher() as publisher:
                     for number in range(1000):
-                        await publisher.publish("SMALL.a", b"", headers=wrong if number == 10 else None)
+                        subject = f"SMALL.{number}"
+                        await publisher.publish(subject, b"", headers=wrong if number == 10 else None)
             held = (await jetstream.stream_info("SMALL")).state.messages
             assert held == 10
-            assert caught.value.value == 11  # the eleventh message
+            assert caught.value.value == "SMALL.10"
+            assert caught.value.__notes__[0].startswith("It was message 11 of ")
             async with jetstream.fast_publisher(gaps_allowed=True) as publisher:
                 for number in range(20):
                     await publisher.publish("SMALL.a", b"", headers=wrong if number in (0, 10) else None)

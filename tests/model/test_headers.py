@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,13 @@ def test_a_view_refuses_a_name_that_is_no_text_by_name() -> None:
             with pytest.raises(HeaderError, match="a header name is a str, not int"):
                 attempt(5)
     assert headers == Headers({"a": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("add", "headers.append(name, value)"), ("getlist", "headers.get_all(name)"), ("set", "headers[name] = value")],
+)
+def test_methods_of_other_libraries_headers_are_mapped_to_ours(name: str, ours: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"no attribute '{name}'; it is `{ours}` here")):
+        getattr(Headers(), name)
+    assert not hasattr(Headers(), "anything")

@@ -1,5 +1,7 @@
 """A message as a value: its headers are read at the first access, and a bad block does no harm before."""
 
+import copy
+import pickle
 from collections.abc import Awaitable, Generator
 from typing import Any
 
@@ -73,3 +75,25 @@ def test_respond_needs_a_reply_subject_and_a_connection() -> None:
 
 def test_the_shown_form_is_short() -> None:
     assert len(repr(Message("a", bytes(10_000), "r", bytes(1000)))) < 300
+
+
+def test_a_pickled_message_is_the_same_without_its_connection() -> None:
+    message = Message("a", b"data", "reply", b"NATS/1.0 100 Idle\r\nA: 1\r\n\r\n", (lambda: None))  # type: ignore[arg-type]
+    copied = pickle.loads(pickle.dumps(message))
+    assert (copied.subject, copied.data, copied.reply, copied.header_block) == (
+        "a",
+        b"data",
+        "reply",
+        message.header_block,
+    )
+    with pytest.raises(LocalProtocolError, match="did not come from a connection"):
+        copied.respond(b"")
+
+
+def test_changed_headers_are_pickled() -> None:
+    message = Message("a", b"data", "", b"NATS/1.0\r\nA: 1\r\n\r\n")
+    message.headers.append("B", "2")
+    assert pickle.loads(pickle.dumps(message)).headers == Headers({"A": "1", "B": "2"})
+    del message.headers["A"], message.headers["B"]
+    assert pickle.loads(pickle.dumps(message)).headers == Headers()
+    assert copy.copy(message).headers == Headers()

@@ -8,11 +8,13 @@
 The messages have numbers in their reply subjects; the server announces how often it answers, and reports up to which
 number all are stored. Twice that interval may be unanswered. A message that is lost or refused ends the publishing: the
 next call, or the end of the block, raises. With `gaps_allowed` it continues, and `lost` and `refused` count such
-messages. Messages are stored one by one: those before a failure stay.
+messages. A refusal has the subject of its message as `value`, and says in a note which one it was, as from `publisher`.
+Messages are stored one by one: those before a failure stay.
 """
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -76,7 +78,7 @@ class FastPublisher:
         self._flow = 0  # as announced by the server; 0 before
         self._failure: HeadwaterError | None = None
         self._bell = Bell()
-        self._subject = ""
+        self._subjects: deque[tuple[int, str]] = deque()  # with the number of the first message in a row that has it
         self._inbox = client.new_inbox()
         self._reply = f"{self._inbox}.{secrets.token_hex(8)}.{flow}.{'ok' if gaps_allowed else 'fail'}."
         self._listening: tuple[Subscription, Callable[[], None]] | None = None
@@ -128,7 +130,8 @@ class FastPublisher:
         if msg_id is not None:
             headers = Headers(headers or {})
             headers[NatsHeader.MSG_ID] = msg_id
-        self._subject = subject
+        if subject != self._subject:
+            self._subjects.append((self._sent + 1, subject))
         await self._send(subject, data, _APPEND if self._sent else _START, self._sent + 1, headers)
         self._sent += 1
 
@@ -186,6 +189,8 @@ class FastPublisher:
             ) from error
         if answer.type == "ack":
             self.acknowledged = max(self.acknowledged, answer.seq)
+            while len(self._subjects) > 1 and self._subjects[1][0] <= self.acknowledged:
+                self._subjects.popleft()
             self._flow = max(answer.msgs, 1)
         elif answer.type == "gap":
             self.lost += max(answer.seq - answer.last_seq, 0)
@@ -196,8 +201,8 @@ class FastPublisher:
         elif answer.type == "err" and answer.error is not None:
             self.refused += 1
             self.refusal = JetStreamError(answer.error.code, answer.error.err_code, answer.error.description)
-            self.refusal.value = answer.seq
-            self.refusal.add_note(f"It was message {answer.seq} of a fast batch on {self._subject!r}.")
+            self.refusal.value = subject = self._subject_of(answer.seq)
+            self.refusal.add_note(f"It was message {answer.seq} of {self._sent} so far, on {subject!r}.")
             if not self._is_gap_allowed:
                 raise self.refusal
         else:
@@ -205,6 +210,14 @@ class FastPublisher:
             self.acknowledged = self.ack.count
             if self.ack.count < self._sent and not self._is_gap_allowed:
                 raise RemoteProtocolError(f"{self._sent - self.ack.count} messages of a fast batch were not stored")
+
+    @property
+    def _subject(self) -> str:
+        """That of the last message."""
+        return self._subjects[-1][1] if self._subjects else ""
+
+    def _subject_of(self, number: int) -> str:
+        return next((subject for first, subject in reversed(self._subjects) if first <= number), self._subject)
 
     @property
     def _is_gap_allowed(self) -> bool:

@@ -24,7 +24,7 @@ when a line is first read, so errors are raised at once.
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from enum import Enum
-from typing import Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Final, Self, TypeVar, overload
 
 from headwater.errors import HeaderError
 from headwater.model.header_lines import HeaderLines, Pairs
@@ -38,6 +38,13 @@ HeaderSource = (
     | Mapping[NatsHeader, HeaderValue | Iterable[HeaderValue]]  # a Mapping does not take subclasses of its key type
     | Iterable[tuple[str, HeaderValue]]
 )
+
+_ADVICE: Final = {
+    **dict.fromkeys(("add", "add_header"), "headers.append(name, value)"),
+    **dict.fromkeys(("getall", "getlist", "get_list"), "headers.get_all(name)"),
+    "set": "headers[name] = value",
+    "remove": "headers.discard(name)",
+}
 
 T = TypeVar("T")
 
@@ -297,6 +304,15 @@ class Headers(MutableMapping[str, str]):
         if block is None:
             return write(version_line(None), self._lines.pairs())
         return block if block.startswith(_NO_STATUS) else _NO_STATUS + block[block.index(b"\n") + 1 :]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Methods of other libraries' headers, mapped to those here."""
+            ours = _ADVICE.get(name)
+            raise AttributeError(
+                f"'Headers' object has no attribute {name!r}{f'; it is `{ours}` here' if ours else ''}"
+            )
 
     def __repr__(self) -> str:
         pairs = self._lines.pairs()

@@ -33,7 +33,8 @@ class Channel(Protocol):
 class Message:
     """`subject` and `reply` as str (bytes that are no UTF-8 as surrogate escapes); `reply` is empty when absent.
 
-    `data` is the payload, `header_block` the `NATS/1.0` block as it travelled, empty when absent.
+    `data` is the payload, `header_block` the `NATS/1.0` block as it travelled, empty when absent. A message can be pickled,
+    for another process; there it has no connection to be answered through.
     """
 
     __slots__ = ("_headers", "channel", "data", "header_block", "reply", "subject")
@@ -76,6 +77,10 @@ class Message:
         if self.channel is None:
             raise LocalProtocolError("the message did not come from a connection", value=self.subject)
         return self.channel.respond(self.reply, data, headers)
+
+    def __reduce__(self) -> tuple[type["Message"], tuple[str, bytes, str, bytes]]:
+        block = bytes(self.headers) if self.has_changed_headers else self.header_block
+        return Message, (self.subject, self.data, self.reply, block)
 
     if not TYPE_CHECKING:
 
