@@ -30,6 +30,32 @@ def test_progress_begins_anew(pauses: list[float], caplog: pytest.LogCaptureFixt
         trying.progressed()
     assert pauses == [0.1] * 50
     assert caplog.messages[7] == "range_interrupted stream=S position=7: slow"
+    trying.succeeded()
+    assert caplog.messages[50:] == ["range_interrupted stream=S: over after 50 failures, 5.0 s"]
+
+
+def test_a_server_that_is_away_is_logged_once_and_when_it_is_back(
+    pauses: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    trying = Persistence(30.0, "planner_reconnects stream=S")
+    trying.succeeded()
+    for text in ["Connection refused"] * 9 + ["no answer"]:
+        trying.wait_after(TransportError(text))
+    trying.succeeded()
+    trying.succeeded()
+    assert caplog.messages == [
+        "planner_reconnects stream=S: Connection refused",
+        "planner_reconnects stream=S: no answer",
+        "planner_reconnects stream=S: over after 10 failures, 13.1 s",
+    ]
+
+
+def test_the_last_failure_says_that_there_were_others(pauses: list[float]) -> None:
+    trying = Persistence(0.1, "away")
+    with pytest.raises(TransportError) as raised:
+        for _ in range(9):
+            trying.wait_after(TransportError("no answer"))
+    assert raised.value.__notes__ == [f"It is the last of {len(pauses) + 1} failures."]
 
 
 @pytest.mark.parametrize(

@@ -22,23 +22,41 @@ def may_pass(error: Exception) -> bool:
 
 class Persistence:
     """Decides after each failure whether to retry: yes, if the last progress was less than `patience` seconds ago. `event`
-    is the prefix of the log line for each failure.
+    is the prefix of the log lines: one for each run of failures with the same error, and one that ends it.
     """
 
     def __init__(self, patience: float, event: str) -> None:
         self._patience = patience
         self._event = event
-        self.failures = 0
+        self.failures = 0  # since the last progress
+        self._all = 0
         self._give_up = time.monotonic() + patience
+        self._since = 0.0  # of the first of the failures
+        self._logged = ""  # the last failure in the log
 
     def progressed(self) -> None:
-        self.failures = 0
+        """A failed attempt came further than the one before."""
+        self.failures, self._logged = 0, ""
         self._give_up = time.monotonic() + self._patience
 
     def wait_after(self, error: Exception, detail: str = "") -> None:
         """Pause before the next attempt. Raises `error` when it is permanent, or patience is exhausted."""
         if not may_pass(error) or time.monotonic() > self._give_up:
+            if self._all:
+                error.add_note(f"It is the last of {self._all + 1} failures.")
             raise error
-        logger.warning("%s%s: %s", self._event, detail, error)
+        if not self._all:
+            self._since = time.monotonic()
+        if str(error) != self._logged:
+            self._logged = str(error)
+            logger.warning("%s%s: %s", self._event, detail, error)
         time.sleep(min(FIRST_PAUSE * 2**self.failures, LONGEST_PAUSE))
         self.failures += 1
+        self._all += 1
+
+    def succeeded(self) -> None:
+        """The work is done: the log says so if there were failures."""
+        if self._all:
+            logger.warning("%s: over after %d failures, %.1f s", self._event, self._all, time.monotonic() - self._since)
+        self.failures = self._all = 0
+        self._logged = ""

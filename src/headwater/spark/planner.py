@@ -101,13 +101,16 @@ class StreamPlanner:
             try:
                 if self._client is None:
                     self._client = connections.take(self._options.server, self._options.read_timeout, fresh=True)
-                return ask(self._client)
+                answer = ask(self._client)
             except PASSING as error:
                 self.close()
                 persistence.wait_after(error)
             except BaseException:
                 self.close()
                 raise
+            else:
+                persistence.succeeded()
+                return answer
 
 
 def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:

@@ -103,6 +103,7 @@ def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
             except _StreamBehind as final:
                 report(final.loss, options.fail_on_data_loss)
                 decoder.finish()
+    persistence.succeeded()
     if decoder.rows:
         yield decoder.take()
 

@@ -106,6 +106,7 @@ class RowPublisher:
             except BaseException:
                 self.close()
                 raise
+        persistence.succeeded()
         self.done.rows += rows.rows
         self.done.duplicates += len(counter.duplicates)
 
@@ -121,13 +122,16 @@ class RowPublisher:
         persistence = Persistence(self._options.write_timeout, "sink_asks_again")
         while True:
             try:
-                return question(self.client(fresh=persistence.failures > 0))
+                answer = question(self.client(fresh=persistence.failures > 0))
             except PASSING as error:
                 self.close()
                 persistence.wait_after(error)
             except BaseException:
                 self.close()
                 raise
+            else:
+                persistence.succeeded()
+                return answer
 
     def finish(self) -> Published:
         """Keep the connection for the next task, and return the result."""

@@ -42,5 +42,6 @@ def persistently(server: IggyServer, patience: float, what: str, ask: Callable[[
                 client.close()
             raise
         else:
+            persistence.succeeded()
             give_back(server, client)
             return answer

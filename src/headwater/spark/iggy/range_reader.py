@@ -67,6 +67,7 @@ def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyCo
             raise
         else:
             links.give_back(options.server, client)
+    persistence.succeeded()
     if decoder.first_gap >= 0:
         _check_gap(wanted, decoder.first_gap, options)
     if decoder.rows:
