@@ -12,7 +12,7 @@ from headwater.cli import demo
 from headwater.client.client import connect
 from headwater.client.jetstream_types import ConsumerConfig
 from headwater.cloudevents import NATSMessage, from_nats
-from headwater.errors import HeadwaterError
+from headwater.errors import EnvironmentProblem, HeadwaterError
 from headwater.server.broker import Broker
 
 LINES = b"".join(b'{"repo":"r/r","sha":"s%d","committed_at":"2024-01-01T00:00:00Z"}\n' % n for n in range(300))
@@ -47,6 +47,13 @@ def test_every_line_is_an_event_in_binary_mode_with_a_message_id_and_a_second_ru
 def test_publishing_to_nobody_is_an_error_that_says_so() -> None:
     with pytest.raises(HeadwaterError, match="cannot connect"):
         asyncio.run(demo.publish(Path(__file__), "nats://127.0.0.1:1", silent()))
+
+
+def test_events_that_cannot_be_read_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    for step in ("all", "publish"):
+        with pytest.raises(EnvironmentProblem, match=r"cannot read .*No such file"):
+            demo.main(["--events", str(tmp_path / "none"), "--dir", str(tmp_path / "data"), "--step", step])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then_and_one_for_the_end() -> None:

@@ -67,8 +67,11 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Run the demo; returns 0 when every event reached the tables. Raises HeadwaterError."""
+    """Run the demo; returns 0 when every event reached the tables. Raises HeadwaterError, among others
+    for events that cannot be read; then it has made nothing."""
     arguments = parse_arguments(argv)
+    if arguments.events is not None and arguments.step != "tables":
+        next(iter(read_lines(arguments.events)), None)  # before anything is made, so that a wrong name leaves nothing
     console = Console(stderr=True)
     with locked(arguments.dir / ("demo.lock" if arguments.step == "all" else f"{arguments.step}.lock")):
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
