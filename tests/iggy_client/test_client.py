@@ -9,7 +9,7 @@ from headwater.errors import ConfigError, ConnectionClosed, IggyError, Transport
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_client.consumer import ConsumerOptions
-from headwater.iggy_wire.commands import EVERY, Message
+from headwater.iggy_wire.commands import NO_PARTITION, Message
 from headwater.iggy_wire.identifiers import Consumer, Partitioning, PollingStrategy
 
 TYPED = TypedHeaders([("Key 1", "value1"), ("n", HeaderValue.from_uint64(2**64 - 1))])
@@ -132,7 +132,7 @@ def test_members_of_a_group_share_the_partitions_and_take_over(tmp_path: Path) -
         first = await client.sync_group("s", "t", "g")
         assert (first.generation, first.partitions) == (2, [0, 2])
         await client.send("s", "t", [Message(b"one")], 1)
-        assert (await client.poll_as("s", "t", 1, Consumer.group("g"), None, 10, True)).partition == EVERY
+        assert (await client.poll_as("s", "t", 1, Consumer.group("g"), None, 10, True)).partition == NO_PARTITION
         assert [m.payload for m in await other.poll("s", "t", 1, consumer=Consumer.group("g"), auto_commit=True)] == [
             b"one"
         ]

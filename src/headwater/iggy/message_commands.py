@@ -16,7 +16,7 @@ from headwater.iggy.partition import MAX_POLL_BYTES, TURN_BYTES, Batch, Partitio
 from headwater.iggy.service import Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire import commands as c
-from headwater.iggy_wire.commands import EVERY
+from headwater.iggy_wire.commands import NO_PARTITION
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, PollingStrategy
@@ -39,7 +39,7 @@ Polling = Generator[None, None, Polled]
 
 
 class Found(NamedTuple):
-    """The answer to a poll. `partition` is in the client's numbering, `EVERY` for a member that must sync its
+    """The answer to a poll. `partition` is in the client's numbering, `NO_PARTITION` for a member that must sync its
     partitions."""
 
     partition: int
@@ -125,7 +125,7 @@ def poll(
     if partition is None:
         if client.era >= Era.W:
             raise refusal("consumer_group_partition_not_owned", f"client {client.id} does not own this partition")
-        return Found(EVERY if client.era is Era.V else client.era.first_id, NOTHING)
+        return Found(NO_PARTITION if client.era is Era.V else client.era.first_id, NOTHING)
     topic.check_incarnation(partition, incarnation)
     key = consumer_key(topic, command.consumer)
     strategy, count, commits = command.strategy, command.count, command.auto_commit

@@ -22,7 +22,7 @@ from headwater.errors import IggyError, RequestTimeout
 from headwater.iggy_client.auto_commit import AutoCommit, Commits
 from headwater.iggy_client.management import Name
 from headwater.iggy_client.messages import Messages
-from headwater.iggy_wire.commands import EVERY
+from headwater.iggy_wire.commands import NO_PARTITION
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, PollingStrategy, StrategyKind
 from headwater.iggy_wire.message_codec import ReceivedMessage
 from headwater.model.record import Record
@@ -301,7 +301,7 @@ class TopicConsumer:
                 raise
             await self._sync()
             return None
-        if polled.partition == EVERY:
+        if polled.partition == NO_PARTITION:
             await self._sync()
             return None
         if not polled.messages and position is not None and polled.current_offset + 1 < position:

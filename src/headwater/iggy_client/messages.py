@@ -34,7 +34,7 @@ from headwater.iggy_wire.reply_codec import ONE_SENT, SentView
 
 
 class Polled(NamedTuple):
-    """An answer to a poll; `partition` is `EVERY` where a group member has to sync first."""
+    """An answer to a poll; `partition` is `NO_PARTITION` where a group member has to sync first."""
 
     partition: int
     current_offset: int

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy_wire.message_codec import Message as Message
 
-EVERY = 0xFFFFFFFF  # a partition id that no partition has
+NO_PARTITION = 0xFFFFFFFF  # in the answer to a poll: the member of the group has to sync first
 
 
 class Code(IntEnum):
@@ -333,6 +333,9 @@ class GetTopics(Command):
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic(Command):
+    """`message_expiry` in µs, 0 for the default, the largest number of its width for never (era A: in seconds, and 0 for the
+    largest); `max_size` in bytes, likewise. `compression` 1 is none. From era V on all of these are in `options`."""
+
     stream: Identifier
     name: str
     partitions: int
@@ -346,7 +349,7 @@ class CreateTopic(Command):
 
 @dataclass(frozen=True, slots=True)
 class UpdateTopic(Command):
-    """`reset`: the options that get their defaults."""
+    """As `CreateTopic`. `reset`: the options that get their defaults."""
 
     stream: Identifier
     topic: Identifier
@@ -474,7 +477,8 @@ class GetPartitionRoute(Command):
 
 @dataclass(frozen=True, slots=True)
 class PollDeferred(Command):
-    """A poll that waits up to `wait_us` for `min_count` messages, and answers with at most `max_bytes`."""
+    """A poll that waits up to `wait_us` for `min_count` messages, and answers with at most `max_bytes`. `timeout_us`, here
+    and below: after which the client gives up; the server does not use it."""
 
     consumer: Consumer
     stream: Identifier
@@ -513,7 +517,8 @@ class CancelDeferred(Command):
 
 
 class FetchTarget(NamedTuple):
-    """A partition to read from, at most `max_bytes` of it. `incarnation` 0: any."""
+    """A partition to read from, at most `max_bytes` of it. `incarnation` 0: any. `owner`: the node from which the client
+    expects it, not checked where there is one node."""
 
     partition: int
     strategy: PollingStrategy
@@ -575,6 +580,8 @@ class DeleteOffset(Command):
 
 @dataclass(frozen=True, slots=True)
 class FlushUnsavedBuffer(Command):
+    """Write what a partition holds in memory; `fsync`: and make it durable."""
+
     stream: Identifier
     topic: Identifier
     partition: int
