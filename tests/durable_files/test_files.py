@@ -123,6 +123,18 @@ def test_more_pieces_than_one_system_call_takes_are_written(tmp_path: Path) -> N
     file.close()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_write_for_which_there_is_no_room_says_so_whatever_its_pieces() -> None:
+    descriptor = os.open("/dev/full", os.O_RDWR)
+    try:
+        for pieces in ([b"alone"], [b"one", b"two"]):
+            with pytest.raises(OSError) as caught:
+                OsFile(descriptor).pwrite(pieces, 0)
+            assert caught.value.errno == errno.ENOSPC
+    finally:
+        os.close(descriptor)
+
+
 def test_short_reads_and_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pread, pwritev, pwrite = os.pread, os.pwritev, os.pwrite
     monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 3), at))

@@ -31,7 +31,7 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
     from cython.cimports.headwater.durable_files.mapped_file import MappedFile
-    from cython.cimports.posix.unistd import pread
+    from cython.cimports.posix.unistd import pread, pwrite
 else:
     from headwater.durable_files.mapped_file import MappedFile
 
@@ -259,8 +259,19 @@ class OsFile:
         return OsFileRange(self._shared, position, size)
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
-        if len(pieces) == 1:  # a mark; pwrite is slightly cheaper than pwritev
-            self._write_rest(pieces[0], position)
+        if len(pieces) == 1:  # a mark, a lone record; pwrite is slightly cheaper than pwritev
+            if cython.compiled:
+                piece: bytes = pieces[0]
+                source: cython.p_char = PyBytes_AS_STRING(piece)
+                size: cython.Py_ssize_t = len(piece)
+                at: cython.longlong = position
+                descriptor: cython.int = self._descriptor
+                count: cython.Py_ssize_t
+                with cython.nogil:
+                    count = pwrite(descriptor, source, size, at)
+                if count == size:
+                    return
+            self._write_rest(pieces[0], position)  # where the first call has failed or was cut short, all of it again
             return
         for first in range(0, len(pieces), MAX_PIECES):
             group = pieces[first : first + MAX_PIECES] if len(pieces) > MAX_PIECES else pieces

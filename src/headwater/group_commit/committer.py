@@ -215,6 +215,10 @@ class Committer:
         if self._writers is None or (paced is not None and in_loop):
             self._write_here(batch, paced)
             return
+        self._write_there(batch, paced)
+
+    def _write_there(self, batch: StagedBatch, paced: Pace | None) -> None:
+        assert self._writers is not None
         self._writers.submit(
             self._timed_write, batch, lambda seconds, error: self._written(batch, paced, seconds, error)
         )

@@ -1,5 +1,7 @@
 cimport cython
 
+cdef long long _JOINED
+
 @cython.final
 cdef class ActiveSegment:
     cdef readonly object segment

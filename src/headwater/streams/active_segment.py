@@ -22,6 +22,8 @@ from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 MOST_AHEAD: int = 16 << 20  # bytes of room reserved at once; 64 MiB would save no more
 _ZEROS = bytes(64 << 10)
 HASTENED: int = 2 << 20  # bytes that are handed to the disk at once
+JOINED: int = 4096  # bytes; less is joined before it is written: to name the pieces costs more than to copy them
+_JOINED: cython.longlong = JOINED
 
 
 class ActiveSegment:
@@ -50,7 +52,7 @@ class ActiveSegment:
 
     def write(self, pieces: list[bytes], size: cython.longlong) -> cython.int:
         """Write `size` bytes at `position`."""
-        self._file.pwrite(pieces, self.position)
+        self._file.pwrite([b"".join(pieces)] if size <= _JOINED else pieces, self.position)
         self.written_position = self.position + size
         return 0
 

@@ -18,6 +18,8 @@ cdef class StagedBatch:
     cdef readonly long long end_offset
     cdef readonly list deletions
     cdef readonly list placed
+    cdef readonly long long size
+    cdef readonly long long last_timestamp_ns
 
 @cython.final
 cdef class LogWriter:

@@ -63,7 +63,8 @@ class PlacedBatch:
 
 class StagedBatch:
     """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`, and the
-    deletions requested meanwhile (perhaps only those).
+    deletions requested meanwhile (perhaps only those). `size`: bytes of records and tombstones, about; `last_timestamp_ns`
+    is 0 when there are only deletions.
 
     More than one batch on disk when the records are many, still one write and one fdatasync.
     """
@@ -80,20 +81,12 @@ class StagedBatch:
         self.end_offset = end_offset
         self.deletions = deletions
         self.placed: list[PlacedBatch] = []
+        self.size = sum([builder.size for builder in builders]) + 16 * len(deletions)
+        self.last_timestamp_ns = builders[-1].last_timestamp_ns if builders else 0
 
     @property
     def record_count(self) -> int:
         return self.end_offset - self.base_offset
-
-    @property
-    def size(self) -> int:
-        """Bytes of records and tombstones, about."""
-        return sum([builder.size for builder in self.builders]) + 16 * len(self.deletions)
-
-    @property
-    def last_timestamp_ns(self) -> int:
-        """0 when there are only deletions."""
-        return self.builders[-1].last_timestamp_ns if self.builders else 0
 
 
 class LogWriter:
