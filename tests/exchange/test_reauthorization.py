@@ -259,13 +259,14 @@ def test_a_reload_ends_the_subscriptions_that_new_permissions_forbid_and_the_cli
     kind: str, tmp_path: Path
 ) -> None:
     with with_permissions(kind, tmp_path) as (port, reload), dial(port, user="a", **{"pass": "a"}) as link:
-        link.send(b"SUB _INBOX.x.* 1\r\nSUB part.* 3\r\nSUB free 4\r\n")
+        link.send(b"SUB _INBOX.x.* 1\r\nSUB part.* 3\r\nSUB free 4\r\nSUB _INBOX.q group 5\r\n")
         assert link.settle() == b""
         reload()
-        reported = link.receive_line()
-        while reported == b"PING\r\n":  # sent by the server
-            reported = link.receive_line()
-        assert reported == b"""-ERR 'Permissions Violation for Subscription to "_INBOX.x.*" (sid "1")'\r\n"""
+        reported = link.receive_until(b'(sid "1")\'\r\n') + link.receive_until(b'(sid "5")\'\r\n')
+        assert reported.replace(b"PING\r\n", b"").splitlines() == [  # sent by the server
+            b"""-ERR 'Permissions Violation for Subscription to "_INBOX.x.*" (sid "1")'""",
+            b"""-ERR 'Permissions Violation for Subscription to "_INBOX.q" using queue "group" (sid "5")'""",
+        ]
         for subject in (b"_INBOX.x.y", b"part.secret", b"part.of", b"free", b"p.x"):
             link.send(b"PUB %b 0\r\n\r\n" % subject)
         assert link.settle().splitlines() == [

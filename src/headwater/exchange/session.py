@@ -515,7 +515,7 @@ class Session(ClientOpHandler):
             if not guard.may_subscribe(held.subject, held.queue):
                 self.membership.router.unsubscribe(held)
                 self.sessions.note(self, "subscription_ended", subject=held.subject, queue=held.queue)
-                self._error(error_texts.subscription_ended(_text(held.subject), _text(held.sid)))
+                self._error(error_texts.subscription_ended(_text(held.subject), _text(held.queue), _text(held.sid)))
 
     def _guard_deliveries(self) -> None:
         guard: Guard | None = self.membership.guard

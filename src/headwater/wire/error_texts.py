@@ -69,9 +69,9 @@ def subscribe_permission(subject: str, queue: str = "") -> str:
     return f"{text} using queue {quote(queue)}" if queue else text
 
 
-def subscription_ended(subject: str, sid: str) -> str:
+def subscription_ended(subject: str, queue: str, sid: str) -> str:
     """The text for a subscription that is no longer allowed after a reload."""
-    return f"Permissions Violation for Subscription to {quote(subject)} (sid {quote(sid)})"
+    return f"{subscribe_permission(subject, queue)} (sid {quote(sid)})"
 
 
 def too_many_tokens(subject: str) -> str:
