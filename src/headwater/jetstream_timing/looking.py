@@ -35,7 +35,9 @@ class Scan:
         """The records of one turn, `most` at most if it is set; there may be none."""
         most = most or SCAN_RECORDS
         some, self._offset = self._log.read_matching(self._offset, self._subjects, most, SCAN_BYTES, PASSED)
-        return some if self._end is None else [record for record in some if record.offset < self._end]
+        if self._end is None or not some or some[-1].offset < self._end:
+            return some
+        return [record for record in some if record.offset < self._end]
 
 
 async def records(
