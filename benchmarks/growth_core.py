@@ -4,11 +4,15 @@ Each gives a server `count` of them, on connections that stay open as long as `s
 """
 
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count as count_up
 
 from contestants import Contestant
 from growth_work import PAYLOAD, PIECE, STRIDE, Flow, Ready, Taken, await_bytes
 from load_generator import Failure, open_link, read_until
+
+AFTER_EACH = 100  # messages: with 100,000 of them a second, 1,000 changes
 
 
 def joined(stack: ExitStack, server: Contestant) -> socket.socket:
@@ -22,9 +26,15 @@ def subscribe(link: socket.socket, pattern: bytes) -> None:
 
 
 def subscriptions(
-    stack: ExitStack, server: Contestant, count: int, messages: int, subject: bytes = b"grow.%06d.events"
+    stack: ExitStack,
+    server: Contestant,
+    count: int,
+    messages: int,
+    subject: bytes = b"grow.%06d.events",
+    between: Callable[[], None] | None = None,
 ) -> Ready:
-    """One connection with `count` literal subscriptions; each message has another subject."""
+    """One connection with `count` literal subscriptions; each message has another subject. `between`: after each AFTER_EACH
+    of them."""
     publisher, receiver = joined(stack, server), joined(stack, server)
     taken = Taken(server)
     for first in range(0, count, 1000):
@@ -37,12 +47,26 @@ def subscriptions(
     operations = [b"PUB %b %d\r\n%b\r\n" % (subject % number, len(PAYLOAD), PAYLOAD) for number in order]
     empty = len(b"MSG %b  %d\r\n%b\r\n" % (subject % 0, len(PAYLOAD), PAYLOAD))
     expected = empty * messages + sum(len(str(number)) for number in order)
-    return Ready(server, Flow(publisher, receiver, operations, expected).move, messages, taken)
+    flow = Flow(publisher, receiver, operations, expected, between, AFTER_EACH)
+    return Ready(server, flow.move, messages, taken)
 
 
 def numbered(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
     """The same where subjects differ in their last token only."""
     return subscriptions(stack, server, count, messages, b"grow.events.%06d")
+
+
+def churn(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
+    """The first of them while another client comes and goes: after each AFTER_EACH messages it has a subscription to a
+    subject of its own, or ends it."""
+    other = joined(stack, server)
+    changes = count_up()
+
+    def change() -> None:
+        number, ends = divmod(next(changes), 2)
+        other.sendall(b"UNSUB %d\r\n" % number if ends else b"SUB come.%06d.events %d\r\n" % (number, number))
+
+    return subscriptions(stack, server, count, messages, between=change)
 
 
 def under_wildcard(

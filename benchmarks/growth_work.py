@@ -20,18 +20,33 @@ WAIT = 120.0  # seconds without a byte
 
 
 class Flow:
-    """What a publisher sends, again and again, and how many bytes a receiver then gets, which are counted."""
+    """What a publisher sends, again and again, and how many bytes a receiver then gets, which are counted. `between` is
+    called after so many operations."""
 
     def __init__(
-        self, publisher: socket.socket, receiver: socket.socket, operations: Sequence[bytes], expected: int
+        self,
+        publisher: socket.socket,
+        receiver: socket.socket,
+        operations: Sequence[bytes],
+        expected: int,
+        between: Callable[[], None] | None = None,
+        after_each: int = 1,
     ) -> None:
-        self._publisher, self._receiver = publisher, receiver
-        self._sent, self._expected = b"".join(operations), expected
+        self._publisher, self._receiver, self._between = publisher, receiver, between
+        together = len(operations) if between is None else after_each
+        self._pieces = [b"".join(operations[at : at + together]) for at in range(0, len(operations), together)]
+        self._expected = expected
         receiver.settimeout(WAIT)
+
+    def _send(self) -> None:
+        for piece in self._pieces:
+            self._publisher.sendall(piece)
+            if self._between is not None:
+                self._between()
 
     def move(self) -> None:
         """Returns when all has arrived. Raises Failure when it does not."""
-        sending = threading.Thread(target=self._publisher.sendall, args=(self._sent,), daemon=True)
+        sending = threading.Thread(target=self._send, daemon=True)
         sending.start()
         await_bytes(self._receiver, self._expected)
         sending.join(WAIT)

@@ -242,3 +242,54 @@ def test_a_limit_that_is_set_later_counts_what_was_delivered_before_it() -> None
     got = link.take_flushed()
     assert [got.count(b"MSG own.%d " % number) for number in (6, 7, 8, 9)] == [5, 2, 0, 5]
     assert got.count(b"MSG wild.") == 2
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("publish"), st.integers(0, 60), st.integers(1, 80)),
+            st.tuples(st.sampled_from(["subscribe", "unsubscribe"]), st.integers(0, 60), st.integers(0, 3)),
+        ),
+        min_size=5,
+        max_size=60,
+    )
+)
+def test_who_comes_and_goes_beside_many_subjects_gets_what_was_published_meanwhile(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    """Each of many subjects has its own subscription, so that messages are read ahead; the counts tell what came."""
+    desk, clients = build([], PLAIN)
+    names = [b"many.%d" % number for number in range(64)]
+    patterns = [b"many.%d", b"many.%d", b"_INBOX.%d.*", b"*.%d"]
+    desk.feed(clients[1][0], b"".join(b"SUB %b %d\r\n" % (name, sid) for sid, name in enumerate(names)))
+    others: set[tuple[int, int]] = set()
+    wanted: dict[bytes, int] = {}
+    for verb, number, detail in steps:
+        if verb == "publish":
+            batch = [names[(number + each * 7) % 64] for each in range(detail)]
+            desk.feed(clients[0][0], b"".join(b"PUB %b 1\r\nx\r\n" % name for name in batch))
+            for name in batch:
+                index = int(name[5:])
+                wanted[b"%d" % index] = wanted.get(b"%d" % index, 0) + 1
+                for kind in (0, 1, 3):
+                    if (index, kind) in others:
+                        their = b"%d" % (1000 * (kind + 1) + index)
+                        wanted[their] = wanted.get(their, 0) + 1
+            continue
+        sid = 1000 * (detail + 1) + number
+        if verb == "subscribe" and (number, detail) not in others:
+            desk.feed(clients[2][0], b"SUB %b %d\r\n" % (patterns[detail] % number, sid))
+            others.add((number, detail))
+        elif verb == "unsubscribe" and (number, detail) in others:
+            desk.feed(clients[2][0], b"UNSUB %d\r\n" % sid)
+            others.discard((number, detail))
+    came: dict[bytes, int] = {}
+    for _, link in clients[1:]:
+        for line in link.take_flushed().split(b"\r\n"):
+            if line.startswith(b"MSG "):
+                sid_text = line.split(b" ")[2]
+                came[sid_text] = came.get(sid_text, 0) + 1
+    assert came == wanted
+    sublist = clients[1][0].membership.router.sublist
+    for subscription in clients[1][0].outlet.subscriptions.values():
+        assert sublist.delivered(subscription) == wanted.get(subscription.sid, 0)

@@ -73,14 +73,50 @@ def test_a_queue_group_is_one_group_across_literal_and_wildcard_subscriptions() 
     assert [len(members) for members in sublist.match(b"a.b").groups] == [4]
 
 
-def test_a_match_is_reused_until_interest_changes() -> None:
+def test_a_match_is_reused_until_interest_in_its_subjects_changes() -> None:
     sublist = Sublist()
     sublist.insert(Subscription(b"a.>", b"", b"0"))
     first = sublist.match(b"a.b")
     assert sublist.match(b"a.b") is first
     assert sublist.match(b"a.c") is first, "whoever reaches the same subscriptions shares them"
-    sublist.insert(Subscription(b"z", b"", b"1"))
+    for other in (b"z", b"_INBOX.a.*", b"$x.>"):
+        sublist.insert(Subscription(other, b"", b"1"))
+        assert sublist.match(b"a.b") is first or other != b"z"
+    sublist.insert(Subscription(b"a.b", b"", b"2"))
     assert sublist.match(b"a.b") is not first
+
+
+def test_what_is_kept_with_a_match_is_gone_with_any_change_where_that_is_wanted() -> None:
+    sublist = Sublist(as_one=True)
+    sublist.insert(Subscription(b"a.b", b"", b"0"))
+    first, none = sublist.match(b"a.b"), sublist.match(b"n")
+    sublist.insert(Subscription(b"z", b"", b"1"))
+    assert sublist.match(b"a.b") is not first and sublist.match(b"n") is not none
+    first = sublist.match(b"a.b")
+    sublist.renew()
+    assert sublist.match(b"a.b") is not first
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 999), st.integers(0, 3)), min_size=30, max_size=300))
+def test_among_many_known_subjects_those_that_change_are_looked_for_anew(changes: list[tuple[int, int, int]]) -> None:
+    """The table of subjects is so full that what is taken out of it has others around it."""
+    sublist, live = Sublist(), dict[tuple[int, int], Subscription]()
+    for number in range(0, 1000, 3):
+        live[number, 0] = Subscription(b"many.%d.x" % number, b"", b"0")
+        sublist.insert(live[number, 0])
+    patterns = [b"many.%d.x", b"many.%d.x", b"many.%d.*", b"_INBOX.%d.*"]
+    for verb, number, kind in changes:
+        for near in range(number, number + 12):
+            match = sublist.match(b"many.%d.x" % near)
+            assert set(match.plain) == {live[key] for key in ((near, 0), (near, 1), (near, 2)) if key in live}
+        if (number, kind) in live:
+            sublist.remove(live.pop((number, kind)))
+        if verb:
+            live[number, kind] = Subscription(patterns[kind] % number, b"", b"1")
+            sublist.insert(live[number, kind])
+    for number in range(1000):
+        match = sublist.match(b"many.%d.x" % number)
+        assert set(match.plain) == {live[key] for key in ((number, 0), (number, 1), (number, 2)) if key in live}
 
 
 def test_a_flood_of_one_time_subjects_leaves_every_answer_right() -> None:

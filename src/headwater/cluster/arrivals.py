@@ -156,7 +156,8 @@ class Arrivals:
         if count > 1 and match.separate and message.reply == message.reply_end:
             self.router.route_run_here(None, match, message, stride, count)
             return count
-        while done < count and match.generation == self.router.sublist.generation:
+        generation: cython.Py_ssize_t = self.router.sublist.generation
+        while done < count and generation == self.router.sublist.generation:
             self._route(match, message)
             message.advance(stride)
             done += 1

@@ -5,7 +5,7 @@ from headwater.cluster.plans cimport Choice, Plan
 from headwater.exchange.router cimport Router
 from headwater.exchange.shown_subject cimport AddressedMessage
 from headwater.exchange.sublist cimport Match, Outlet, Subscription
-from headwater.exchange.xorshift cimport Xorshift
+from headwater.model.xorshift cimport Xorshift
 from headwater.wire.message_view cimport MessageView
 
 

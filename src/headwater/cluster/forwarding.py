@@ -31,7 +31,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
     from cython.cimports.headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
-    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.model.xorshift import Xorshift
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish_series import PublishSeries
@@ -44,7 +44,7 @@ else:
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import AddressedMessage
     from headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
-    from headwater.exchange.xorshift import Xorshift
+    from headwater.model.xorshift import Xorshift
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish_series import PublishSeries

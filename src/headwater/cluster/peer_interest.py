@@ -28,8 +28,8 @@ class PeerInterest(PeerForwarding):
     def __init__(self, account: bytes) -> None:
         PeerForwarding.__init__(self)
         self.account = account
-        self.interest = Sublist()
-        self.behind = Sublist()
+        self.interest = Sublist(as_one=True)
+        self.behind = Sublist(as_one=True)
         self.origins: dict[Subscription, bytes] = {}  # by entry of a leaf node
         self.withheld: SubjectSet | None = None  # never sent to peers, even when a wider subscription covers it
         self.targets: dict[Outlet, Target] = {}
@@ -91,7 +91,7 @@ class PeerInterest(PeerForwarding):
         for subscription in self._known.get(outlet, {}).get((b"", token), ()):
             if maximum > subscription.delivered:
                 subscription.maximum = maximum
-                self.interest.generation += 1  # existing plans lack the limit
+                self.interest.renew()  # existing plans lack the limit
             else:
                 self.end_one(subscription)
 

@@ -44,7 +44,7 @@ def deliver_ahead(
         done: cython.Py_ssize_t
         window: cython.Py_ssize_t = now.window
         more: cython.bint
-        now.collect(ops, at, window, known, sublist.generation)
+        now.collect(ops, at, window, known, sublist.epoch)
         now.step(known)
         while now.count != 0:
             collected = now.count
@@ -54,7 +54,7 @@ def deliver_ahead(
                 window = min(64, 2 * window)
             if window > 16:  # a few that all went well: the next are read meanwhile
                 if more:
-                    then.collect(ops, now.start[collected], window, known, sublist.generation)
+                    then.collect(ops, now.start[collected], window, known, sublist.epoch)
                 more = False
             now.look_up(known)
             done = _append(now, ops.message.buffer, known, flusher, publisher)
@@ -65,7 +65,7 @@ def deliver_ahead(
                 window = max(1, done)
                 break
             if more:
-                then.collect(ops, now.start[collected], window, known, sublist.generation)
+                then.collect(ops, now.start[collected], window, known, sublist.epoch)
                 then.step(known)
             now, then = then, now
         AHEAD.window = window

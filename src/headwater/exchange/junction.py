@@ -26,14 +26,14 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.router import PeerForwarding, Router
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
     from cython.cimports.headwater.exchange.sublist import Match, Outlet
-    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.model.xorshift import Xorshift
     from cython.cimports.headwater.wire.message_view import MessageView
 else:
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.router import PeerForwarding, Router
     from headwater.exchange.shown_subject import AddressedMessage
     from headwater.exchange.sublist import Match, Outlet
-    from headwater.exchange.xorshift import Xorshift
+    from headwater.model.xorshift import Xorshift
     from headwater.wire.message_view import MessageView
 
 from headwater.exchange.sides import LeafsSide, RoutesSide

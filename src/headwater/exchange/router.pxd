@@ -2,7 +2,7 @@ cimport cython
 from headwater.exchange.flusher cimport Flusher
 from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
-from headwater.exchange.xorshift cimport Xorshift
+from headwater.model.xorshift cimport Xorshift
 from headwater.wire.client_ops cimport ClientOpParser
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.publish_series cimport PublishSeries

@@ -22,7 +22,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.flusher import Flusher
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
-    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.model.xorshift import Xorshift
     from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
@@ -32,7 +32,7 @@ else:
     from headwater.exchange.flusher import Flusher
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
-    from headwater.exchange.xorshift import Xorshift
+    from headwater.model.xorshift import Xorshift
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.message_view import MessageView, composed

@@ -55,7 +55,7 @@ cdef class Match:
     cpdef list firsts(self)
     cdef bint takes_series(self) except -1
     cpdef Match serving(self, list[bytes] queues, bint plain)
-    cdef Match extend(self, Node node)
+    cdef Match extend(self, Node node, Py_ssize_t generation)
     cdef bint _is_separate(self) except? -1
     cdef Subscription _only_callback(self)
 
@@ -68,6 +68,7 @@ cdef class Node:
     cdef dict plain
     cdef dict groups
     cdef Match alone
+    cdef Match base
 
     cdef Node child(self, bytes token)
     cdef set_child(self, bytes token, Node node)
@@ -85,10 +86,10 @@ cdef class Beginning:
 cdef class Sublist:
     cdef public Py_ssize_t generation
     cdef public Py_ssize_t count
+    cdef readonly Py_ssize_t epoch
+    cdef bint _as_one
     cdef Node _root
     cdef Match _no_match
-    cdef Py_ssize_t _made
-    cdef Py_ssize_t _missed
     cdef Py_ssize_t _met
     cdef Py_ssize_t _floor
     cdef Py_ssize_t _passing
@@ -99,12 +100,12 @@ cdef class Sublist:
     cdef Node _prefix_node
     cdef Beginning _beginning
 
+    cdef int _changed(self, Subscription subscription, Node node) except -1
     cpdef Py_ssize_t delivered(self, Subscription subscription) except -1
     cpdef bint limit(self, Subscription subscription, Py_ssize_t maximum) except -1
     cpdef Match match(self, bytes subject)
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
-    cdef Match _empty_match(self)
     cdef Beginning beginning_of(self, Match match, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cpdef bint reaches(self, bytes prefix) except -1
     cdef int _remember(self, unsigned long long tag, bytes subject, Match found) except -1

@@ -5,14 +5,18 @@
                        └─ ">" ─▶ node         one token or more, always last
 
 `match(subject)` returns a `Match`: the plain subscriptions, and the members of each queue group (a group spans literal
-and wildcard subscriptions). A Match is an immutable snapshot; every change of interest increments `generation`, and a
-Match of another generation is stale.
+and wildcard subscriptions). A Match is an immutable snapshot; every change of interest increments `generation`, and
+who keeps a Match keeps that number with it.
 
-Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once per generation, so
-walking a new subject makes no list of subscriptions. And a table of subjects (`wire.known_subjects`) saves the walk. It
-grows with the number of subscriptions and with subjects that come again, not with a flood of one-time subjects: what then
-replaces what is still right is counted, and the table is bypassed for a while. Where a wildcard covers everything after a
-prefix, only the prefix is cached and the table is not used: a thousand subjects under `bench.>` take one entry.
+Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once until interest in one
+of them changes, so walking a new subject makes no list of subscriptions. And a table of subjects (`wire.known_subjects`)
+saves the walk. It grows with the number of subscriptions and with subjects that come again, not with a flood of one-time
+subjects: what then replaces what is still right is counted, and the table is bypassed for a while. Where a wildcard
+covers everything after a prefix, only the prefix is cached and the table is not used: a thousand subjects under `bench.>`
+take one entry.
+
+Clients come and go. A change of interest in one subject makes that one's entry stale, a change of a pattern all of them, but
+for `_INBOX.x.*`, which each client has, and others that begin with `_` or `$`: such subjects are not in the table.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
 """
@@ -36,9 +40,8 @@ from typing import Any, Protocol
 
 from headwater.model.subject import is_literal
 
-CACHE_SIZE: int = 1 << 13  # Matches cached for one generation of interest; interpreted, also subjects
+CACHE_SIZE: int = 1 << 13  # subjects that are cached when interpreted
 MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
-_CACHE_SIZE = cython.declare(cython.Py_ssize_t, CACHE_SIZE)  # in C: each walk looks at it
 # Slots that the table of subjects may have with however few subscriptions: wildcards bring many more subjects.
 _FLOOR: int = 1 << 16
 
@@ -126,6 +129,7 @@ class Node:
         self.plain: dict[Subscription, None] = {}
         self.groups: dict[bytes, dict[Subscription, None]] = {}
         self.alone: Match | None = None  # the Match of only the subscriptions that end here, until they change
+        self.base: Match | None = None  # of one subject: what ends before it, whose `_longer` has this node
 
     def child(self, token: bytes) -> "Node | None":
         """The child for `token` of a pattern, or None."""
@@ -237,14 +241,14 @@ class Match:
         self._serving[key] = made
         return made
 
-    def extend(self, node: Node) -> "Match":
+    def extend(self, node: Node, generation: cython.Py_ssize_t) -> "Match":
         """A Match of these subscriptions and those that end at `node`."""
         if not self.groups and not node.groups:
-            return Match(self.generation, [*self.plain, *node.plain])
+            return Match(generation, [*self.plain, *node.plain])
         groups = dict(zip(self.queues, self.groups, strict=True))
         for queue, members in node.groups.items():
             groups[queue] = groups.get(queue, []) + list(members)
-        return Match(self.generation, [*self.plain, *node.plain], list(groups.values()), list(groups))
+        return Match(generation, [*self.plain, *node.plain], list(groups.values()), list(groups))
 
 
 _NO_NODES: list[Node] = []
@@ -262,16 +266,16 @@ class Beginning:
 
 
 class Sublist:
-    """All subscriptions, by subject."""
+    """All subscriptions, by subject. `as_one`: any change makes every Match stale, for what is kept with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_one: cython.bint = False) -> None:
         self.generation = 0
         self.count = 0
+        self.epoch = 0  # the generation since when what the table knows is right
+        self._as_one = as_one
         self._root = Node()
-        self._no_match = Match(0, [])
-        self._made = 0
-        self._missed = 0  # how often the table of subjects gave up what was still right
-        self._met = 0  # and how often it had what was looked for meanwhile
+        self._no_match = Match(0, [])  # what walks make is right if it is no older
+        self._met = 0  # how often the table of subjects had what was looked for, while it gave up so many
         self._floor = _FLOOR  # what stands for that constant now: more while subjects come again
         self._passing = 0  # the number of subjects for which the cache is still bypassed
         self._known = KnownSubjects()
@@ -296,9 +300,8 @@ class Sublist:
             node.groups.setdefault(subscription.queue, {})[subscription] = None
         else:
             node.plain[subscription] = None
-        node.alone = None
         self.count += 1
-        self.generation += 1
+        self._changed(subscription, node)
 
     def remove(self, subscription: Subscription) -> None:
         """Remove interest; unknown subscriptions are ignored."""
@@ -316,27 +319,60 @@ class Sublist:
         if subscription not in members:
             return
         del members[subscription]
-        node.alone = None
         if subscription.queue and not members:
             del node.groups[subscription.queue]
+        self.count -= 1
+        self._changed(subscription, node)
         path.pop()
         for token in reversed(tokens):
             if not node.is_empty():
                 break
             node = path.pop()
             node.set_child(token, None)
-        self.count -= 1
-        self.generation += 1
         self._release()
 
+    def _changed(self, subscription: Subscription, node: Node) -> cython.int:
+        """Forget what was found of the subjects of a subscription that came or went."""
+        subject: bytes = subscription.subject
+        beginning: Beginning | None = self._beginning
+        self.generation += 1
+        node.alone = None
+        if self._as_one:
+            self.renew()
+        elif subscription.wild:
+            if subject[0] != 95 and subject[0] != 36:
+                self.epoch = self.generation
+            self._no_match = Match(self.generation, [])
+            self._beginning = None
+        else:
+            if node.base is not None and node.base._longer is not None:
+                node.base._longer.pop(node, None)
+                node.base = None
+            if beginning is not None and subject.startswith(beginning.prefix):
+                self._beginning = None
+            if cython.compiled:
+                self._known.forget(subject, self.epoch)
+            else:
+                self._seen.pop(subject, None)
+        self._prefix_node = None
+        return 0
+
+    def renew(self) -> None:
+        """What was found of any subject is stale."""
+        self.generation += 1
+        self.epoch = self.generation
+        self._no_match = Match(self.generation, [])
+        self._beginning = self._prefix_node = None
+
     def _release(self) -> None:
-        """Forget some of what is cached, all of it stale by now, and all if few subscriptions are left: it holds on to those
-        that ended, and to the connections of these."""
+        """Forget some of what is stale, and all that is known if few subscriptions and subjects are left: it holds on to
+        those that ended, and to the connections of these."""
         if cython.compiled:
-            if self._known.size > 1 << 10 and self._known.size > 8 * self.count:
+            few: cython.Py_ssize_t = self.count if self.epoch == self.generation else max(self.count, self._known.used)
+            if self._known.size > 1 << 10 and self._known.size > 8 * few:
                 self._known.make(1 << 9)
                 self._floor = _FLOOR
-            self._known.forget_stale(self.generation)
+            self._known.forget_stale(self.epoch)
         elif len(self._seen) > 8 * self.count:
             self._seen.clear()
 
@@ -375,7 +411,7 @@ class Sublist:
             return self._match_interpreted(bytes(buffer[start:end]))
         behind: cython.Py_ssize_t
         beginning: Beginning | None = self._beginning
-        if beginning is not None and beginning.match.generation == self.generation:
+        if beginning is not None:
             behind = start + len(beginning.prefix)
             if behind < end and equals(buffer, start, behind, beginning.prefix):
                 if beginning.deep:
@@ -390,9 +426,7 @@ class Sublist:
             return self._walk(buffer, start, end)
         tag: cython.ulonglong = 0
         if cython.compiled:
-            tag = tag_of(
-                cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer)) + start, end - start, self.generation
-            )
+            tag = tag_of(cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer)) + start, end - start, self.epoch)
         known: object = self._known.find(buffer, start, end, tag)
         if known is not None:
             self._met += 1
@@ -443,23 +477,20 @@ class Sublist:
                     subject, line = only.subject, only.msg
                 else:
                     line = b"MSG " + subject + only.after_subject
-            evicted: cython.Py_ssize_t = self._known.evicted
-            known: Known = Known(subject, found, only, b"", self.generation)
+            known: Known = Known(subject, found, only, b"", self.epoch)
             self._known.add(tag, known, outlet, line, self._most_known())
-            if self._known.evicted != evicted:
-                self._missed += 1
-                if self._missed > 1024:
-                    self._gave_up()
+            if self._known.evicted > 1024:
+                self._gave_up()
         return 0
 
     def _gave_up(self) -> cython.int:
         """There are more subjects than the table may have. If they come again it may have more of them, up to 131,072, some
         40 MB; else walking is cheaper for a while."""
-        if self._met >= self._missed and self._floor < 1 << 18:
+        if self._met >= self._known.evicted and self._floor < 1 << 18:
             self._floor *= 2
-        elif self._met < 4 * self._missed:
+        elif self._met < 4 * self._known.evicted:
             self._passing = 1 << 15
-        self._missed = self._met = 0
+        self._known.evicted = self._met = 0
         return 0
 
     def _most_known(self) -> cython.Py_ssize_t:
@@ -472,10 +503,10 @@ class Sublist:
     def _match_interpreted(self, subject: bytes) -> Match:
         """`match` when interpreted: a dict is then cheaper than a table of slots, and never bypassing it is cheaper too."""
         seen = self._seen.get(subject)
-        if seen is not None and seen.generation == self.generation:
+        if seen is not None and seen.generation >= self.epoch:
             return seen
         beginning = self._beginning
-        if beginning is not None and beginning.match.generation == self.generation:
+        if beginning is not None:
             token = subject[len(beginning.prefix) :]
             if token and b"." not in token and subject.startswith(beginning.prefix):
                 return beginning.match
@@ -492,7 +523,7 @@ class Sublist:
         return bool(match.plain or match.groups)
 
     def _walk(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
-        found: Match = self._empty_match()
+        found: Match = self._no_match
         # The trie nodes that the tokens so far lead to: `node`, and seldom `others`.
         node: Node | None = self._root
         others: list[Node] = _NO_NODES
@@ -552,32 +583,20 @@ class Sublist:
             self._beginning = beginning
         return found
 
-    def _empty_match(self) -> Match:
-        """The empty Match that every walk begins with. If it is stale, or too many Matches are cached, it is replaced
-        and with it their cache.
-        """
-        if self._no_match.generation != self.generation or self._made >= _CACHE_SIZE:
-            self._no_match = Match(self.generation, [])
-            self._made = 0
-            self._prefix_node = None
-        return self._no_match
-
     def _grown(self, match: Match, node: Node) -> Match:
-        """`match` plus the subscriptions that end at `node`; cached for its generation, so a new subject costs no new
-        list.
-        """
+        """`match` plus the subscriptions that end at `node`; kept, so a new subject costs no new list."""
         if not node.plain and not node.groups:
             return match
         longer: Match | None
-        if match is self._no_match:  # cached in the node: there may be as many as subscriptions
+        if match is self._no_match:  # kept in the node: there may be as many as subscriptions
             longer = node.alone
-            if longer is None or longer.generation != self.generation:
-                longer = node.alone = match.extend(node)
+            if longer is None or longer.generation < match.generation:
+                longer = node.alone = match.extend(node, self.generation)
             return longer
         if match._longer is None:
             match._longer = {}
         longer = match._longer.get(node)
         if longer is None:
-            self._made += 1
-            longer = match._longer[node] = match.extend(node)
+            longer = match._longer[node] = match.extend(node, self.generation)
+            node.base = match
         return longer

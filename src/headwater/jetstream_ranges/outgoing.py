@@ -49,6 +49,7 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
     buffer = OutputBuffer()
     message: MessageView = MessageView()
     match: Match | None = None
+    generation: cython.Py_ssize_t = 0  # of the interest in which it was found
     item: Item
     following: Item
     counted: cython.longlong = -1  # the sequence in the buffer, if an ordinary ack is in it
@@ -77,13 +78,14 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
             _compose_ack(buffer, message, item, head, run)
             counted = item.sequence if run == 1 and not item.ack else -1
             match = None
-        if match is None or item.reply != reply or match.generation != router.sublist.generation:
+        if match is None or item.reply != reply or generation != router.sublist.generation:
             reply = item.reply
             buffer.size = message.subject = message.end + 2
             buffer.append(reply)
             message.subject_end = buffer.size
             message.buffer = buffer.data  # it may have grown
             match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+            generation = router.sublist.generation
         router.route(None, match, message)
     return 0
 

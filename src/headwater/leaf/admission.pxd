@@ -10,6 +10,7 @@ cdef class Admission:
     cdef bint _is_open
     cdef bytes _subject
     cdef Match _receivers
+    cdef Py_ssize_t _generation
 
     cpdef bint may_come(self, MessageView message) except? -1
     cpdef Match receivers(self, Router router, MessageView message)

@@ -29,6 +29,7 @@ class Admission:
         self._is_open = may_cross.is_open
         self._subject = b""  # of the last delivery, which may come
         self._receivers: Match | None = None
+        self._generation = 0  # of the interest in which they were found
 
     def may_come(self, message: MessageView) -> cython.bint:
         """Whether a message may come."""
@@ -44,9 +45,10 @@ class Admission:
         if message.reply == message.reply_end or message.buffer[message.reply] != 36:  # only $JS.ACK ends a delivery
             return router.sublist.find(message.buffer, message.subject, message.subject_end)
         match: Match | None = self._receivers
-        if match is not None and match.generation == router.sublist.generation:
+        if match is not None and self._generation == router.sublist.generation:
             if equals(message.buffer, message.subject, message.subject_end, self._subject):
                 return match
         match = router.sublist.find(message.buffer, message.subject, message.subject_end)
         self._subject, self._receivers = message.subject_bytes(), match
+        self._generation = router.sublist.generation
         return match

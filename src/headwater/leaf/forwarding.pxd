@@ -4,7 +4,7 @@ from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.router cimport PeerForwarding, Router
 from headwater.exchange.shown_subject cimport AddressedMessage
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
-from headwater.exchange.xorshift cimport Xorshift
+from headwater.model.xorshift cimport Xorshift
 from headwater.wire.message_view cimport MessageView
 
 

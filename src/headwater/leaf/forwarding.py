@@ -22,7 +22,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.router import PeerForwarding, Router
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
-    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.model.xorshift import Xorshift
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals
     from cython.cimports.headwater.wire.message_view import MessageView
 else:
@@ -31,7 +31,7 @@ else:
     from headwater.exchange.router import PeerForwarding, Router
     from headwater.exchange.shown_subject import AddressedMessage
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
-    from headwater.exchange.xorshift import Xorshift
+    from headwater.model.xorshift import Xorshift
     from headwater.wire.memory import OutputBuffer, equals
     from headwater.wire.message_view import MessageView
 
@@ -132,7 +132,7 @@ class LeafForwarding(PeerForwarding):
 
     def __init__(self, seed: int) -> None:
         PeerForwarding.__init__(self)
-        self.interest = Sublist()
+        self.interest = Sublist(as_one=True)
         self.targets: dict[Outlet, LeafTarget] = {}
         self.headers_dropped = 0
         self._known: dict[Outlet, dict[tuple[bytes, bytes], Subscription]] = {}
@@ -175,7 +175,7 @@ class LeafForwarding(PeerForwarding):
             self.interest.insert(found)
         elif self._weights[found] != weight:
             self._weights[found] = weight
-            self.interest.generation += 1  # plans hold the weights
+            self.interest.renew()  # plans hold the weights
 
     def wants_of(self, outlet: Outlet) -> list[bytes]:
         """The subjects of a neighbour's interest, one more for each group."""

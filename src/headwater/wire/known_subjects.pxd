@@ -25,7 +25,7 @@ cdef class KnownSubjects:
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t evicted
     cdef unsigned long long *slots
-    cdef Py_ssize_t _used
+    cdef readonly Py_ssize_t used
     cdef Py_ssize_t _generation
     cdef Py_ssize_t _swept
     cdef bytearray _memory
@@ -37,6 +37,8 @@ cdef class KnownSubjects:
     cdef int _empty(self, Py_ssize_t index) except -1
     cdef Py_ssize_t settle(self, Receiver receiver, bint stays) except -1
     cdef int forget_stale(self, Py_ssize_t generation) except -1
+    cdef int forget(self, bytes subject, Py_ssize_t generation) except -1
+    cdef int _close(self, Py_ssize_t index) except -1
     cdef Py_ssize_t find_slot(self, unsigned long long tag) noexcept
     cdef object find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, unsigned long long tag)
     cdef int add(self, unsigned long long tag, Known known, object outlet, bytes line, Py_ssize_t most) except -1

@@ -12,9 +12,10 @@ messages are counted in the slot (`settle`). A caller that knows its next messag
 A subject that is longer than a slot has room for is read where its subscription has it. What a subscription with wildcards
 gets is counted there, for it has many slots.
 
-The tag is a hash of the subject and of the generation of interest. All steps from one to the other can be reversed, so a
-subject has other tags in other generations, and no slot need be emptied when interest changes. Different subjects may
-share a tag: who finds a slot compares the subject.
+The tag is a hash of the subject and of a generation, of which there is another when interest in many subjects changes.
+All steps from one to the other can be reversed, so a subject has other tags in other generations, and no slot need be
+emptied then; a change of interest in one subject empties its slot (`forget`). Different subjects may share a tag: who
+finds a slot compares the subject.
 
 The table has twice as many slots as subjects that are published to, up to a limit that the caller sets for each. Compiled
 only; interpreted, a dict is cheaper (`Sublist`).
@@ -103,12 +104,13 @@ class Known:
 
 
 class KnownSubjects:
-    """The table. `evicted` counts the subjects that gave way to others while they were still right."""
+    """The table. `evicted`: how many subjects gave way to others while they were right, since the caller set it to 0.
+    `used`: how many it has of the last generation that was added to."""
 
     def __init__(self) -> None:
         self.size = 0
         self.evicted = 0
-        self._used = 0  # slots that were filled in this generation
+        self.used = 0
         self._generation = -1
         self._swept = 0  # where `forget_stale` goes on
         self._memory = bytearray()
@@ -148,7 +150,7 @@ class KnownSubjects:
             self._mapped = size * 64 if size >= MAPPED_FROM else 0
             self.slots = cython.cast(cython.p_ulonglong, base + over)
             self.size = size
-            self._used = self._swept = 0
+            self.used = self._swept = 0
         return 0
 
     def _give_back(self) -> cython.int:
@@ -203,6 +205,48 @@ class KnownSubjects:
                 self._swept = (index + 1) & (self.size - 1)
         return 0
 
+    def forget(self, subject: bytes, generation: cython.Py_ssize_t) -> cython.int:
+        """Nothing is known of this subject any more."""
+        if cython.compiled:
+            name: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(subject))
+            tag: cython.ulonglong = tag_of(name, PyBytes_GET_SIZE(subject), generation)
+            index: cython.Py_ssize_t = tag & (self.size - 1)
+            known: Known
+            _step: cython.int
+            for _step in range(LOOKED_AT):
+                if self.slots[index * 8] == tag:
+                    known = cython.cast(Known, self._owners[index])
+                    if known.subject == subject:
+                        self._close(index)
+                        break
+                index = (index + 1) & (self.size - 1)
+        return 0
+
+    def _close(self, index: cython.Py_ssize_t) -> cython.int:
+        """Empty a slot that is right, and have each behind it that is not in its place move up by one: a search ends at an
+        empty slot."""
+        if cython.compiled:
+            last: cython.Py_ssize_t = self.size - 1
+            behind: cython.Py_ssize_t
+            there: Known | None
+            self._empty(index)
+            self.used -= 1
+            while True:
+                behind = (index + 1) & last
+                there = self._owners[behind]
+                if there is None or there.generation != self._generation:
+                    break
+                if (behind - cython.cast(cython.Py_ssize_t, self.slots[behind * 8])) & last == 0:
+                    break
+                memcpy(self.slots + index * 8, self.slots + behind * 8, 64)
+                self._owners[index] = there
+                self._owners[behind] = None
+                self.slots[behind * 8] = self.slots[behind * 8 + 1] = 0
+                if there.only is not None and there.only.place == behind + 1:
+                    there.only.place = index + 1
+                index = behind
+        return 0
+
     def find_slot(self, tag: cython.ulonglong) -> cython.Py_ssize_t:
         """The number of the slot with this tag, or -1."""
         if cython.compiled:
@@ -239,12 +283,12 @@ class KnownSubjects:
         if cython.compiled:
             if known.generation != self._generation:
                 self._generation = known.generation
-                self._used = 0
-            if self._used * 2 >= self.size and self.size < most:
+                self.used = 0
+            if self.used * 2 >= self.size and self.size < most:
                 self.make(self.size * 2)
             elif self.size > most:
                 self.make(most)
-            self._used += 1
+            self.used += 1
             slot: cython.p_ulonglong = self.slots + self._room(tag) * 8
             index: cython.Py_ssize_t = (slot - self.slots) >> 3
             self._owners[index] = known
@@ -310,7 +354,7 @@ class KnownSubjects:
     def _drop(self, index: cython.Py_ssize_t) -> cython.int:
         """A subject that is still right gives way."""
         self.evicted += 1
-        self._used -= 1
+        self.used -= 1
         return self._empty(index)
 
     def _fill(

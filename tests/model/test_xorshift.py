@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.exchange.xorshift import Xorshift
+from headwater.model.xorshift import Xorshift
 
 
 def drawn(seed: int, limit: int, count: int) -> list[int]:
