@@ -175,9 +175,8 @@ def from_datetime(name: str, value: datetime) -> str:
 
 
 _LITERAL: Final = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]*"
-_REFERENCE: Final = re.compile(
-    rf"{_LITERAL}(?:%[0-9A-Fa-f]{{2}}{_LITERAL})*"
-)  # no choice for each character: 5 times faster
+# No choice for each character: 5 times faster.
+_REFERENCE: Final = re.compile(rf"{_LITERAL}(?:%[0-9A-Fa-f]{{2}}{_LITERAL})*")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:.*", re.DOTALL)
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _MEDIA_TYPE: Final = re.compile(

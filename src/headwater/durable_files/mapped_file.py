@@ -96,9 +96,8 @@ class MappedFile:
             place: cython.p_void = mmap(cython.NULL, size, PROT_READ, MAP_SHARED, descriptor, 0)
             if place == MAP_FAILED:
                 return 0
-            posix_madvise(
-                place, size, POSIX_MADV_RANDOM
-            )  # a page that has to be read from the disk comes without others
+            # A page that has to be read from the disk comes without others.
+            posix_madvise(place, size, POSIX_MADV_RANDOM)
             self._base = cython.cast(cython.p_char, place)
             self.size = size
             _mappings += 1

@@ -42,9 +42,8 @@ from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, naming
 
-MOST_BEHIND: int = (
-    1 << 14
-)  # answers that wait for the acks before them, some 400 bytes each; further ones overtake these
+# Answers that wait for the acks before them, some 400 bytes each; further ones overtake these.
+MOST_BEHIND: int = 1 << 14
 
 
 class Capture:

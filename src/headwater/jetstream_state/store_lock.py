@@ -11,9 +11,8 @@ STREAMS = "streams"
 
 def take_store(files: Files, directory: str) -> File:
     """Make the directory where it is missing, and lock it. Raises EnvironmentProblem when it cannot be used."""
-    return take_directory(
-        files, directory, [STREAMS], "Can't start JetStream"
-    )  # nats-server's words: scripts look for them
+    # nats-server's words: scripts look for them.
+    return take_directory(files, directory, [STREAMS], "Can't start JetStream")
 
 
 def has_no_streams(files: Files, directory: str) -> bool:

@@ -209,9 +209,8 @@ class SubjectRows:
             while self._slots[at] != 0:
                 if cython.cast(cython.uint, self._slots[at] >> 32) == tag:
                     prefetch(self._rows + cython.cast(cython.uint, self._slots[at]))
-                    prefetch(
-                        self._rows + cython.cast(cython.uint, self._slots[at]) + 3
-                    )  # a line later, if it is across
+                    # A line later, if it is across.
+                    prefetch(self._rows + cython.cast(cython.uint, self._slots[at]) + 3)
                     break
                 at = (at + 1) & self._mask
         return 0

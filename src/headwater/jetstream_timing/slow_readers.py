@@ -66,9 +66,8 @@ class SlowReaders:
         self._high_water = high_water(router)
         self._running = self._serving = False
         self._gets: dict[asyncio.Task[None], Request] = {}
-        self._paused: set[Outlet] = (
-            set()
-        )  # clients that are not read from; others pause clients for reasons of their own
+        # Clients that are not read from; others pause clients for reasons of their own.
+        self._paused: set[Outlet] = set()
 
     def holds(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         """Whether the request of the router's current publisher waits, and is served later."""

@@ -346,9 +346,8 @@ class OutputBuffer:
 
 START: int = 512  # bytes; the array of an idle connection
 KEEP: int = 1 << 22  # bytes; the 64 MiB of a burst are freed, and steady fan-out need not grow again for each flush
-_KEEP = cython.declare(
-    cython.Py_ssize_t, KEEP
-)  # in C: the other name is a Python object, which each write would look up
+# In C: the other name is a Python object, which each write would look up.
+_KEEP = cython.declare(cython.Py_ssize_t, KEEP)
 
 
 def unset_array(size: cython.Py_ssize_t) -> bytearray:
