@@ -43,7 +43,7 @@ from collections.abc import Callable
 from headwater.exchange.flusher import MAX_PENDING
 from headwater.exchange.sides import LeafsSide, RouterObserver, RoutesSide
 from headwater.exchange.sublist import Callback, TracedCallback
-from headwater.jetstream_state.awaited import Awaited
+from headwater.model.awaited import Awaited
 from headwater.net.pacing import PACING
 
 logger = logging.getLogger(__name__)

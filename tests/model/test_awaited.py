@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
-from headwater.jetstream_state.awaited import Awaited
+from headwater.model.awaited import Awaited
 from headwater.model.subject import matches
 
 
