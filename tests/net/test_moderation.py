@@ -265,3 +265,14 @@ def test_trials_with_large_reads_that_fail_are_made_twice_a_second_at_last() -> 
     gaps = [after - before for before, after in pairwise(began)]
     assert gaps == sorted(gaps)
     assert 400 * MS < gaps[-1] < 430 * MS
+
+
+def test_small_writes_after_a_flood_of_large_ones_that_was_not_paused_are_not_measured_by_its_rate() -> None:
+    moderation = Moderation()
+    arrivals_of(moderation, 1 << 20, 60 * US, 1_000 * MS)
+    loop = Loop(moderation)
+    loop.now = 1_000 * MS
+    flood = Flood(4 * US)
+    flood._next = loop.now
+    loop.run(flood, loop.now + 500 * MS)
+    assert len(loop.pauses) > 100

@@ -112,10 +112,14 @@ class Moderation:
         size: cython.double = max(began.size, 1)
         used: cython.double = cpu - began.cpu
         usual: _Usual = self._usual
-        usual.is_large = size >= LARGE * began.reads
+        is_large: cython.bint = size >= LARGE * began.reads
+        if usual.is_large != is_large:
+            usual.rate = 0.0  # this is another flood: what arrived of the one before counts no more
+        usual.is_large = is_large
         # Bytes of a read: what arrives in a pause and while they are read, which takes `used / size` for each.
         if usual.is_large and size * PAUSED * began.rounds > (took - CHEAPER * used) * began.room:
             usual.is_large = False  # nothing was tried
+            usual.rate = 0.0
             return self._stop(now, cpu)
         usual.rate = max(size / took, FADES * usual.rate)
         usual.size = size / began.rounds
