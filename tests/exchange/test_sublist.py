@@ -1,5 +1,6 @@
 """The trie and its cache agree with the plain matching rule after any insertions and removals."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from support.fake_link import FakeLink
 
 import headwater
-from headwater.exchange.sublist import CACHE_SIZE, Outlet, Sublist, Subscription
+from headwater.exchange.sublist import CACHE_SIZE, Match, Outlet, Sublist, Subscription
 from headwater.model.subject import is_valid_subject, matches
 from headwater.wire.memory import OutputBuffer
 
@@ -170,6 +171,34 @@ def test_subscriptions_that_come_and_go_beside_others_are_not_held_on_to_for_lon
     del subscription
     held = sum(sys.getrefcount(ended[number]) > free for number in range(3000))
     assert held <= (150 if headwater.__compiled__ else 3200), "interpreted, eight for each that stays"
+
+
+def test_patterns_that_come_and_go_over_subjects_that_stay_are_not_held_on_to_for_long() -> None:
+    sublist = Sublist()
+    staying = [Subscription(b"stays.%d" % number, b"", b"1") for number in range(400)]
+    for subscription in staying:
+        sublist.insert(subscription)
+    ended = [Subscription(b"stays.*", b"", b"1") for _ in range(3000)]
+    free = sys.getrefcount(ended[7])
+    for number, subscription in enumerate(ended):
+        sublist.insert(subscription)
+        assert set(sublist.match(staying[number % 400].subject).plain) == {subscription, staying[number % 400]}
+        sublist.remove(subscription)
+    del subscription
+    held = sum(sys.getrefcount(ended[number]) > free for number in range(3000))
+    assert held <= (150 if headwater.__compiled__ else 3200), "interpreted, eight for each that stays"
+
+
+def test_of_many_ways_in_which_patterns_overlap_only_some_are_kept() -> None:
+    sublist = Sublist()
+    for number in range(150):  # subjects that begin with _ are not in the table, which keeps what it has
+        sublist.insert(Subscription(b"_%d.*" % number, b"", b"1"))
+        sublist.insert(Subscription(b"*.%d" % number, b"", b"2"))
+    before = sum(isinstance(each, Match) for each in gc.get_objects())
+    for number in range(150 * 150):
+        assert len(sublist.match(b"_%d.%d" % divmod(number, 150)).plain) == 2
+    kept = sum(isinstance(each, Match) for each in gc.get_objects()) - before
+    assert kept <= 2 * CACHE_SIZE + 300, "interpreted, the cache of subjects has as many"
 
 
 def test_so_many_different_answers_are_not_all_kept() -> None:

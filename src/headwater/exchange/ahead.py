@@ -70,7 +70,7 @@ def deliver_ahead(
             now, then = then, now
         AHEAD.window = window
         AHEAD.lately = cython.cast(cython.p_void, publisher)
-        sublist._met += total
+        known.met += total
     return total
 
 

@@ -55,7 +55,7 @@ cdef class Match:
     cpdef list firsts(self)
     cdef bint takes_series(self) except -1
     cpdef Match serving(self, list[bytes] queues, bint plain)
-    cdef Match extend(self, Node node, Py_ssize_t generation)
+    cdef Match extend(self, Node node)
     cdef bint _is_separate(self) except? -1
     cdef Subscription _only_callback(self)
 
@@ -68,7 +68,6 @@ cdef class Node:
     cdef dict plain
     cdef dict groups
     cdef Match alone
-    cdef Match base
 
     cdef Node child(self, bytes token)
     cdef set_child(self, bytes token, Node node)
@@ -90,7 +89,7 @@ cdef class Sublist:
     cdef bint _as_one
     cdef Node _root
     cdef Match _no_match
-    cdef Py_ssize_t _met
+    cdef list[Match] _bases
     cdef Py_ssize_t _floor
     cdef Py_ssize_t _passing
     cdef KnownSubjects _known
@@ -106,6 +105,7 @@ cdef class Sublist:
     cpdef Match match(self, bytes subject)
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef Match _empty_match(self)
     cdef Beginning beginning_of(self, Match match, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cpdef bint reaches(self, bytes prefix) except -1
     cdef int _remember(self, unsigned long long tag, bytes subject, Match found) except -1

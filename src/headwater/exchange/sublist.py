@@ -8,12 +8,11 @@
 and wildcard subscriptions). A Match is an immutable snapshot; every change of interest increments `generation`, and
 who keeps a Match keeps that number with it.
 
-Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once until interest in one
-of them changes, so walking a new subject makes no list of subscriptions. And a table of subjects (`wire.known_subjects`)
-saves the walk. It grows with the number of subscriptions and with subjects that come again, not with a flood of one-time
-subjects: what then replaces what is still right is counted, and the table is bypassed for a while. Where a wildcard
-covers everything after a prefix, only the prefix is cached and the table is not used: a thousand subjects under `bench.>`
-take one entry.
+Two things make a match cheap. Subjects that end at the same trie nodes share one Match, made once per generation, so
+walking a new subject makes no list of subscriptions. And a table of subjects (`wire.known_subjects`) saves the walk. It
+grows with the number of subscriptions and with subjects that come again, not with a flood of one-time subjects: what then
+replaces what is still right is counted, and the table is bypassed for a while. Where a wildcard covers everything after a
+prefix, only the prefix is cached and the table is not used: a thousand subjects under `bench.>` take one entry.
 
 Clients come and go. A change of interest in one subject makes that one's entry stale, a change of a pattern all of them, but
 for `_INBOX.x.*`, which each client has, and others that begin with `_` or `$`: such subjects are not in the table.
@@ -40,8 +39,9 @@ from typing import Any, Protocol
 
 from headwater.model.subject import is_literal
 
-CACHE_SIZE: int = 1 << 13  # subjects that are cached when interpreted
+CACHE_SIZE: int = 1 << 13  # Matches of several nodes that are kept; interpreted, also subjects
 MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
+_CACHE_SIZE = cython.declare(cython.Py_ssize_t, CACHE_SIZE)  # in C: each walk looks at it
 # Slots that the table of subjects may have with however few subscriptions: wildcards bring many more subjects.
 _FLOOR: int = 1 << 16
 
@@ -129,7 +129,6 @@ class Node:
         self.plain: dict[Subscription, None] = {}
         self.groups: dict[bytes, dict[Subscription, None]] = {}
         self.alone: Match | None = None  # the Match of only the subscriptions that end here, until they change
-        self.base: Match | None = None  # of one subject: what ends before it, whose `_longer` has this node
 
     def child(self, token: bytes) -> "Node | None":
         """The child for `token` of a pattern, or None."""
@@ -241,14 +240,14 @@ class Match:
         self._serving[key] = made
         return made
 
-    def extend(self, node: Node, generation: cython.Py_ssize_t) -> "Match":
+    def extend(self, node: Node) -> "Match":
         """A Match of these subscriptions and those that end at `node`."""
         if not self.groups and not node.groups:
-            return Match(generation, [*self.plain, *node.plain])
+            return Match(self.generation, [*self.plain, *node.plain])
         groups = dict(zip(self.queues, self.groups, strict=True))
         for queue, members in node.groups.items():
             groups[queue] = groups.get(queue, []) + list(members)
-        return Match(generation, [*self.plain, *node.plain], list(groups.values()), list(groups))
+        return Match(self.generation, [*self.plain, *node.plain], list(groups.values()), list(groups))
 
 
 _NO_NODES: list[Node] = []
@@ -274,8 +273,8 @@ class Sublist:
         self.epoch = 0  # the generation since when what the table knows is right
         self._as_one = as_one
         self._root = Node()
-        self._no_match = Match(0, [])  # what walks make is right if it is no older
-        self._met = 0  # how often the table of subjects had what was looked for, while it gave up so many
+        self._no_match = Match(0, [])
+        self._bases: list[Match] = []  # for each Match of several nodes that is kept: with which
         self._floor = _FLOOR  # what stands for that constant now: more while subjects come again
         self._passing = 0  # the number of subjects for which the cache is still bypassed
         self._known = KnownSubjects()
@@ -334,34 +333,24 @@ class Sublist:
     def _changed(self, subscription: Subscription, node: Node) -> cython.int:
         """Forget what was found of the subjects of a subscription that came or went."""
         subject: bytes = subscription.subject
+        wild: cython.bint = subscription.wild
         beginning: Beginning | None = self._beginning
         self.generation += 1
-        node.alone = None
-        if self._as_one:
-            self.renew()
-        elif subscription.wild:
-            if subject[0] != 95 and subject[0] != 36:
-                self.epoch = self.generation
-            self._no_match = Match(self.generation, [])
+        node.alone = self._prefix_node = None
+        if self._as_one or wild or (beginning is not None and subject.startswith(beginning.prefix)):
             self._beginning = None
-        else:
-            if node.base is not None and node.base._longer is not None:
-                node.base._longer.pop(node, None)
-                node.base = None
-            if beginning is not None and subject.startswith(beginning.prefix):
-                self._beginning = None
-            if cython.compiled:
-                self._known.forget(subject, self.epoch)
-            else:
-                self._seen.pop(subject, None)
-        self._prefix_node = None
+        if self._as_one or (wild and subject[0] != 95 and subject[0] != 36):
+            self.epoch = self.generation
+        elif not wild and cython.compiled:
+            self._known.forget(subject, self.epoch)
+        elif not wild:
+            self._seen.pop(subject, None)
         return 0
 
     def renew(self) -> None:
         """What was found of any subject is stale."""
         self.generation += 1
         self.epoch = self.generation
-        self._no_match = Match(self.generation, [])
         self._beginning = self._prefix_node = None
 
     def _release(self) -> None:
@@ -429,7 +418,6 @@ class Sublist:
             tag = tag_of(cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer)) + start, end - start, self.epoch)
         known: object = self._known.find(buffer, start, end, tag)
         if known is not None:
-            self._met += 1
             return cython.cast(Match, known)
         found: Match = self._walk(buffer, start, end)
         self._remember(tag, slice_bytes(buffer, start, end), found)
@@ -486,11 +474,11 @@ class Sublist:
     def _gave_up(self) -> cython.int:
         """There are more subjects than the table may have. If they come again it may have more of them, up to 131,072, some
         40 MB; else walking is cheaper for a while."""
-        if self._met >= self._known.evicted and self._floor < 1 << 18:
+        if self._known.met >= self._known.evicted and self._floor < 1 << 18:
             self._floor *= 2
-        elif self._met < 4 * self._known.evicted:
+        elif self._known.met < 4 * self._known.evicted:
             self._passing = 1 << 15
-        self._known.evicted = self._met = 0
+        self._known.evicted = self._known.met = 0
         return 0
 
     def _most_known(self) -> cython.Py_ssize_t:
@@ -523,7 +511,7 @@ class Sublist:
         return bool(match.plain or match.groups)
 
     def _walk(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
-        found: Match = self._no_match
+        found: Match = self._empty_match()
         # The trie nodes that the tokens so far lead to: `node`, and seldom `others`.
         node: Node | None = self._root
         others: list[Node] = _NO_NODES
@@ -583,20 +571,32 @@ class Sublist:
             self._beginning = beginning
         return found
 
+    def _empty_match(self) -> Match:
+        """The empty Match that every walk begins with. Where interest has changed, or too many Matches of several nodes are
+        kept, it is replaced, and those are kept no more."""
+        base: Match
+        if self._no_match.generation != self.generation or len(self._bases) >= _CACHE_SIZE:
+            for base in self._bases:
+                base._longer = None
+            self._bases.clear()
+            self._no_match = Match(self.generation, [])
+            self._prefix_node = None
+        return self._no_match
+
     def _grown(self, match: Match, node: Node) -> Match:
-        """`match` plus the subscriptions that end at `node`; kept, so a new subject costs no new list."""
+        """`match` plus the subscriptions that end at `node`; kept for its generation, so a new subject costs no new list."""
         if not node.plain and not node.groups:
             return match
         longer: Match | None
         if match is self._no_match:  # kept in the node: there may be as many as subscriptions
             longer = node.alone
-            if longer is None or longer.generation < match.generation:
-                longer = node.alone = match.extend(node, self.generation)
+            if longer is None or longer.generation != self.generation:
+                longer = node.alone = match.extend(node)
             return longer
         if match._longer is None:
             match._longer = {}
         longer = match._longer.get(node)
         if longer is None:
-            longer = match._longer[node] = match.extend(node, self.generation)
-            node.base = match
+            self._bases.append(match)
+            longer = match._longer[node] = match.extend(node)
         return longer

@@ -24,6 +24,7 @@ cdef class Known:
 cdef class KnownSubjects:
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t evicted
+    cdef readonly Py_ssize_t met
     cdef unsigned long long *slots
     cdef readonly Py_ssize_t used
     cdef Py_ssize_t _generation

@@ -104,12 +104,13 @@ class Known:
 
 
 class KnownSubjects:
-    """The table. `evicted`: how many subjects gave way to others while they were right, since the caller set it to 0.
-    `used`: how many it has of the last generation that was added to."""
+    """The table. `evicted`: how many subjects gave way to others while they were right, `met`: how often `find` had one,
+    since the caller set them to 0. `used`: how many it has of the last generation that was added to."""
 
     def __init__(self) -> None:
         self.size = 0
         self.evicted = 0
+        self.met = 0
         self.used = 0
         self._generation = -1
         self._swept = 0  # where `forget_stale` goes on
@@ -269,6 +270,7 @@ class KnownSubjects:
             if index >= 0:
                 known: Known = cython.cast(Known, self._owners[index])
                 if equals(buffer, start, end, known.subject):
+                    self.met += 1
                     return known.match
         return None
 
