@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.access_options import Permissions
 from headwater.exchange.auth.guard import Guard
 from headwater.exchange.auth.identity import (
     LEAFNODE,
@@ -184,7 +183,7 @@ class Accepting:
             found = renewed(leaf.far_end.identity)
             if isinstance(found, str):
                 leaf.close(found)
-            elif _permissions(found) != _permissions(leaf.far_end.identity):
+            elif found.permissions != leaf.far_end.identity.permissions:
                 leaf.close("", "the permissions of its user have changed")
             else:
                 leaf.far_end.identity = found
@@ -231,7 +230,7 @@ class Accepting:
             self._nodes.refuse(leaf, handshake.loop_text(account.name), "we are a leaf node of it ourselves")
             return
         self._end_twin(leaf)
-        permissions = _permissions(verdict)
+        permissions = verdict.permissions
         system = account.is_system
         may_announce = Crossing(never("", system=system), [without_queues(permissions.publish)])
         sends = Crossing(
@@ -258,7 +257,7 @@ class Accepting:
         """Send the second INFO: the account here, and which subjects may cross."""
         if leaf.account is None:
             return
-        permissions = _permissions(leaf.far_end.identity)
+        permissions = leaf.far_end.identity.permissions
         leaf.send(
             encode_leaf_info(
                 handshake.info_for(self._nodes.own.info, leaf.number, websocket=leaf.websocket).replace(
@@ -295,7 +294,3 @@ class Accepting:
                 self._nodes.refuse(
                     other, handshake.DUPLICATE, "another connection of the same leaf node took its place"
                 )
-
-
-def _permissions(identity: Identity) -> Permissions:
-    return identity.rules.source if identity.rules is not None else Permissions()

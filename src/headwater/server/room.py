@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from headwater.exchange.account import Account
-from headwater.exchange.auth.identity import Identity
 from headwater.exchange.session import Session
 from headwater.exchange.sessions import Sessions
 from headwater.wire import error_texts
@@ -62,15 +61,11 @@ def judge_again(sessions: Sessions, leafnodes: "LeafNodes | None", trust: "Trust
             session.expire(found)
             continue
         found = session.login.gate.without_callout_requests(found)
-        if _permissions(found) == _permissions(before):  # the same object: it knows which replies are still allowed
+        if found.permissions == before.permissions:  # the same object: it knows which replies are still allowed
             session.membership.identity = found.replace(rules=before.rules)
         else:
             session.renew(found)
         sessions.end_in_time(session)
-
-
-def _permissions(identity: Identity) -> object:
-    return identity.rules.source if identity.rules is not None else None
 
 
 def _end(clients: list[Session], text: str, owner: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.access_options import AuthCalloutOptions, Permissions, SubjectRules
+from headwater.exchange.access_options import AuthCalloutOptions, SubjectRules
 from headwater.exchange.auth.identity import Credentials, Identity, Refusal
 from headwater.exchange.auth.permissions import Rules
 from headwater.exchange.auth.server_keys import ServerKeys
@@ -152,7 +152,7 @@ def guarded(identity: Identity, callout: Callout) -> Identity:
     """`identity`, without the right to publish requests to the service, if it is in the service's account."""
     if identity.account != callout.account:
         return identity
-    source = identity.rules.source if identity.rules is not None else Permissions()
+    source = identity.permissions
     if source.publish is None and source.responses is not None:
         return identity  # it may only answer messages
     publish = source.publish or SubjectRules()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, Permissions
 from headwater.exchange.auth.permissions import Rules
 from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
@@ -61,6 +61,10 @@ class Identity(Record):
     max_subscriptions: int = -1
     max_payload: int = -1
     vouched: "tuple[Token, UserBody] | None" = None  # the user's JWT, if an account has signed one
+
+    @property
+    def permissions(self) -> Permissions:
+        return self.rules.source if self.rules is not None else Permissions()
 
 
 class Refusal(NamedTuple):
