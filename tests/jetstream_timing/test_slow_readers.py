@@ -93,6 +93,20 @@ def test_a_client_with_many_waiting_requests_is_read_from_again_when_the_service
     assert refused == [b"reply"] * (MOST_WAITING + 1)
 
 
+def test_a_get_that_has_ended_is_not_refused_when_the_service_stops() -> None:
+    async def main() -> list[bytes]:
+        slow, refused = readers(PeersBehind(), []), list[bytes]()
+        ended, under_way = (asyncio.get_running_loop().create_task(asyncio.sleep(delay)) for delay in (0, 60))
+        # The service stops in the same turn of the loop in which the get ends, before `follow` is called back.
+        ended.add_done_callback(lambda _: slow.stop(lambda *request: refused.append(request[1])))
+        slow.follow(ended, (b"get", b"ended", b"", b""))
+        slow.follow(under_way, (b"get", b"under way", b"", b""))
+        await asyncio.wait([ended, under_way])
+        return refused
+
+    assert asyncio.run(main()) == [b"under way"]
+
+
 def test_a_client_that_others_have_paused_stays_so_when_its_requests_are_served() -> None:
     client, served, work = SlowClient(), list[bytes](), list[Coroutine[object, object, None]]()
     router = PeersBehind(client)

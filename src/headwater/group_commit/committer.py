@@ -218,6 +218,7 @@ class Committer:
         self._write_there(batch, paced)
 
     def _write_there(self, batch: StagedBatch, paced: Pace | None) -> None:
+        """In a thread. Not in `_begin`, which would make this closure for each batch that is written in the loop, too."""
         assert self._writers is not None
         self._writers.submit(
             self._timed_write, batch, lambda seconds, error: self._written(batch, paced, seconds, error)

@@ -284,7 +284,7 @@ class Publishing:
         for item in items:
             if item.subject or item.sequence in lost:
                 answers.refuse(item.reply, refusal, item.answer)
-            else:  # the answer to a duplicate of an earlier, durable message
+            else:  # a refusal, or the answer to a duplicate of an earlier, durable message
                 answers.confirm_item(item)
         ack = answers.refusal(refusal)
         for item in self.committer.waiting:

@@ -102,9 +102,7 @@ class SlowReaders:
         for client in [*self._paused]:
             self._resume(client)
         gets = {**self._gets}
-        for get in gets:
-            get.cancel()
-        for request in [*waiting, *gets.values()]:
+        for request in [*waiting, *(request for get, request in gets.items() if get.cancel())]:  # not those that ended
             refuse(*request)
         return [*gets]
 
