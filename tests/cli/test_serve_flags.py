@@ -9,9 +9,9 @@ from support.nats_server import nats_server_binary
 
 from headwater.cli.serve_flags import FLAGS, apply, read, usage
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import AuthorizationOptions
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.listener_options import MonitoringOptions, TlsOptions
+from headwater.options.access import AuthorizationOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import Draft, LoggingOptions, ServerConfig
 
 

@@ -15,8 +15,8 @@ HEAVY = {
     "ast", "encodings.idna", "inspect", "locale", "textwrap", "tokenize",
 }  # fmt: skip
 OURS_ON_REQUEST = (
-    "headwater.wire.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
-    "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.exchange.mappings",
+    "headwater.wire.jwt", "headwater.authorization.operator", "headwater.cluster.",
+    "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.options.mappings",
     "headwater.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
     "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals",
     "headwater.server.config.reload",

@@ -16,7 +16,7 @@ from support.nats_server import older_nats_servers, start_nats_server
 import headwater
 from headwater.cli.main import main
 from headwater.client.client import Client
-from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
+from headwater.options.access import AccountOptions, JetStreamLimits, UserOptions
 
 pytestmark = pytest.mark.interop
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from support.forwarding_bench import BLOCK, Bench, Publishing, forward
 
-from headwater.exchange.auth.permissions import SubjectSet
+from headwater.authorization.permissions import SubjectSet
 from headwater.wire.client_ops import ClientOpParser
 
 

@@ -12,9 +12,9 @@ from support.raw_wire import RawLink
 
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.leaf_options import LeafOptions
 from headwater.net.interfaces import own_addresses
+from headwater.options.cluster import ClusterOptions
+from headwater.options.leaf import LeafOptions
 from headwater.testing.ports import free_port
 
 pytestmark = pytest.mark.interop

@@ -31,7 +31,7 @@ from support.jetstream_clusters import (
 )
 
 from headwater import Broker
-from headwater.exchange.cluster_options import ClusterOptions
+from headwater.options.cluster import ClusterOptions
 
 pytestmark = pytest.mark.interop
 

@@ -30,9 +30,9 @@ from support.route_transcripts import streams
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
 from headwater.cluster.route import Route
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.sublist import Outlet
 from headwater.net.limits import DEFAULTS, ROUTES
+from headwater.options.cluster import ClusterOptions
 from headwater.wire.memory import OutputBuffer
 
 UNKNOWN = b"-ERR 'Unknown Protocol Operation'\r\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.cluster.route_permissions import Filter
-from headwater.exchange.access_options import SubjectRules
+from headwater.options.access import SubjectRules
 from headwater.wire.peer_documents import SubjectLists
 
 

@@ -9,9 +9,9 @@ from support.fake_link import FakeLink, make_outlet
 from support.forwarding_bench import Bench
 from support.session_desk import PLAIN, Desk
 
+from headwater.authorization.permissions import SubjectSet
 from headwater.cluster.forwarding import Forwarding
 from headwater.cluster.route import Route
-from headwater.exchange.auth.permissions import SubjectSet
 from headwater.exchange.session import Session
 from headwater.exchange.sides import RoutesSide
 from headwater.exchange.sublist import Outlet, Subscription

@@ -38,8 +38,8 @@ from support.raw_wire import RawLink
 import headwater
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
-from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, SubjectRules, UserOptions
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
+from headwater.options.access import AccountOptions, AuthorizationOptions, SubjectRules, UserOptions
 from headwater.testing.ports import free_port
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])

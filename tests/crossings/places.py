@@ -21,11 +21,11 @@ from support.nats_server import start_nats_server
 from headwater import Broker
 from headwater.client.jetstream_types import StreamConfig
 from headwater.errors import HeadwaterError
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service_options import ServiceOptions
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.tls import client_context
+from headwater.options.cluster import ClusterOptions
 from headwater.server.config.schema import load
 from headwater.testing.ports import free_port
 

@@ -16,7 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from support.monitored import monitored, work
 
-from headwater.exchange.cluster_options import ClusterOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.server.leafnodes import spoke_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

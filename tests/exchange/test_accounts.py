@@ -1,7 +1,7 @@
 """Accounts: their routers, their limits, and names that cannot escape their folder."""
 
-from headwater.exchange.access_options import AccountOptions
 from headwater.exchange.accounts import Accounts
+from headwater.options.access import AccountOptions
 
 
 def make(*options: AccountOptions, system: str = "$SYS") -> Accounts:

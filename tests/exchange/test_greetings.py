@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from headwater.exchange.greetings import Greetings
-from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
+from headwater.options.broker import BrokerOptions
 from headwater.wire.handshake import ServerInfo, decode_info
 
 

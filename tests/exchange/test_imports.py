@@ -1,11 +1,11 @@
 """Imports without sockets; server/test_reference_imports.py has the clients' view."""
 
-from headwater.exchange.access_options import ExportOptions, ImportOptions
 from headwater.exchange.account import Account
-from headwater.exchange.import_rules import CheckedImport
 from headwater.exchange.imports import ServiceImport, StreamImports
 from headwater.exchange.router import Router
 from headwater.model.subject_rename import SubjectRename
+from headwater.options.access import ExportOptions, ImportOptions
+from headwater.options.import_rules import CheckedImport
 
 Received = list[tuple[bytes, bytes]]
 

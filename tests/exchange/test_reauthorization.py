@@ -15,7 +15,10 @@ from support.embedded_broker import EmbeddedBroker, options_of
 from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, closed, connect_op, dial, read_info, still_open
 
-from headwater.exchange.access_options import (
+from headwater.authorization.identity import Identity
+from headwater.exchange.reauthorization import Reauthorization, accounts_can_change
+from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.options.access import (
     AccountOptions,
     AuthCalloutOptions,
     AuthorizationOptions,
@@ -24,10 +27,7 @@ from headwater.exchange.access_options import (
     SubjectRules,
     UserOptions,
 )
-from headwater.exchange.auth.identity import Identity
-from headwater.exchange.options import BrokerOptions
-from headwater.exchange.reauthorization import Reauthorization, accounts_can_change
-from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.options.broker import BrokerOptions
 from headwater.server.broker import Broker
 
 ANN = UserOptions(username="ann", password="a")

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from support.fake_link import FakeLink
 from support.session_desk import PLAIN, Desk
 
-from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
-from headwater.exchange.auth.guard import Guard
-from headwater.exchange.auth.permissions import Rules
+from headwater.authorization.guard import Guard
+from headwater.authorization.permissions import Rules
 from headwater.exchange.session import Session
+from headwater.options.access import Permissions, ResponseRules, SubjectRules
 
 PATTERNS = [b">", b"a.>", b"a.*", b"*.b", b"a.b", b"a.b.c", b"b", b"_INBOX.x.*", b"_INBOX.>", b"a.*.>", b"c"]
 SUBJECTS = [

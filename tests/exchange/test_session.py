@@ -6,9 +6,9 @@ import pytest
 from support.fake_link import FakeLink
 from support.session_desk import PLAIN, Desk
 
-from headwater.exchange.access_options import AccountOptions, AuthorizationOptions
-from headwater.exchange.auth.identity import Refusal
+from headwater.authorization.identity import Refusal
 from headwater.exchange.session import Session
+from headwater.options.access import AccountOptions, AuthorizationOptions
 from headwater.wire.handshake import ServerInfo, encode_info
 from headwater.wire.receive import START_SIZE
 

@@ -13,7 +13,7 @@ from support.jetstream_pair import API, mask
 from support.nats_server import start_nats_server
 
 from headwater.client.sync import SyncClient, connect
-from headwater.exchange.options import BrokerOptions
+from headwater.options.broker import BrokerOptions
 
 pytestmark = pytest.mark.interop
 

@@ -9,8 +9,8 @@ import pytest
 from support.embedded_broker import EmbeddedBroker
 from support.raw_wire import RawLink, dial
 
-from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
-from headwater.exchange.options import BrokerOptions
+from headwater.options.access import AccountOptions, JetStreamLimits, UserOptions
+from headwater.options.broker import BrokerOptions
 
 SIZE = 200_000
 GETS = 150  # 30 MB, four times what may wait

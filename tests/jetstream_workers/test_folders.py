@@ -7,7 +7,6 @@ import pytest
 
 from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
-from headwater.exchange.account import part_of
 from headwater.jetstream_state.store import file_stem
 from headwater.jetstream_workers.folders import (
     Spread,
@@ -19,6 +18,7 @@ from headwater.jetstream_workers.folders import (
     write_spread,
 )
 from headwater.jetstream_workers.placement import owner_of
+from headwater.options.store_folders import part_of
 
 FILES = OsFiles()
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.router import Router
 from headwater.leaf.admission import Admission
 from headwater.leaf.permissions import Crossing
+from headwater.options.access import SubjectRules
 from headwater.wire.message_view import composed
 
 DELIVERY = b"$JS.ACK.S.C.1.1.1.1.0"

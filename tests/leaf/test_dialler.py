@@ -6,7 +6,7 @@ import pytest
 from support.leafs import until
 
 from headwater import Broker
-from headwater.exchange.leaf_options import LeafOptions, RemoteOptions
+from headwater.options.leaf import LeafOptions, RemoteOptions
 from headwater.testing.ports import free_port
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from headwater.exchange.leaf_options import RemoteOptions
 from headwater.leaf.dialling import check_remote
+from headwater.options.leaf import RemoteOptions
 
 
 def test_a_misspelt_scheme_is_dialled_without_encryption_and_warned_about(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,8 +1,8 @@
 """Announcements of interest to neighbours, without a socket."""
 
-from headwater.exchange.access_options import SubjectRules
 from headwater.leaf.interest import HEAVIEST, Interest, Neighbour
 from headwater.leaf.permissions import Crossing
+from headwater.options.access import SubjectRules
 
 ALL = Crossing(())
 MARK = b"$LDS.mark"

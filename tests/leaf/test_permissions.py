@@ -2,7 +2,6 @@
 
 import pytest
 
-from headwater.exchange.access_options import SubjectRules
 from headwater.leaf.permissions import (
     REMEMBERED,
     Crossing,
@@ -11,6 +10,7 @@ from headwater.leaf.permissions import (
     rules_of,
     without_queues,
 )
+from headwater.options.access import SubjectRules
 from headwater.wire.peer_documents import SubjectLists
 
 

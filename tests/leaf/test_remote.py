@@ -3,8 +3,8 @@
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.exchange.leaf_options import RemoteOptions
 from headwater.leaf.remote import LONGEST, LONGEST_REFUSED, MOST_DISCOVERED, Remote, address_of
+from headwater.options.leaf import RemoteOptions
 
 
 def remote(*urls: str, jitter: float = 0.0, **options: bool) -> Remote:

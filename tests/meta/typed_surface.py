@@ -15,14 +15,14 @@ from headwater.client.key_value import BucketConfig
 from headwater.client.object_store import StoreConfig
 from headwater.client.options import ClientOptions
 from headwater.cloudevents import CloudEvent, to_binary
-from headwater.exchange.access_options import AccountOptions, UserOptions
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.options import BrokerOptions
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import connect as connect_iggy
 from headwater.iggy_wire.commands import Message as IggyMessage
 from headwater.net.listener_options import TlsOptions
+from headwater.options.access import AccountOptions, UserOptions
+from headwater.options.broker import BrokerOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.testing import RunningBroker
 from headwater.testing.fixtures import BrokerFactory
 

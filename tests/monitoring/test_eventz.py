@@ -11,7 +11,7 @@ from support.raw_wire import RawLink, connect_op
 import headwater
 from headwater.client.jetstream_types import StreamConfig
 from headwater.errors import JetStreamError
-from headwater.exchange.access_options import AuthorizationOptions, Permissions, SubjectRules, UserOptions
+from headwater.options.access import AuthorizationOptions, Permissions, SubjectRules, UserOptions
 
 PASSWORD = "the-passw0rd"
 ANN = UserOptions(

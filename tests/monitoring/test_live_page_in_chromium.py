@@ -22,11 +22,11 @@ from support.clusters import route_url, until
 from support.headwater_server import start_headwater
 from support.monitored import Monitored, ask, monitored, work
 
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.iggy.face import IggyOptions
 from headwater.monitoring.board import FIELDS, Board
 from headwater.monitoring.server import Monitoring
 from headwater.net.listener_options import MonitoringOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.server.broker import Broker
 
 playwright = pytest.importorskip(

@@ -6,8 +6,8 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from support.monitored import monitored, work
 
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.leaf_options import LeafOptions, RemoteOptions
+from headwater.options.cluster import ClusterOptions
+from headwater.options.leaf import LeafOptions, RemoteOptions
 from headwater.testing.ports import free_port
 
 EXPORTED = (

@@ -10,11 +10,11 @@ import pytest
 from support.monitored import Monitored, ask, monitored, monitored_nats_server, work
 from support.raw_wire import RawLink
 
-from headwater.exchange.access_options import AuthorizationOptions, UserOptions
 from headwater.jetstream.stream import Stream
 from headwater.jetstream_room.disk_room import Room
 from headwater.monitoring import connz
 from headwater.monitoring.connz import describe
+from headwater.options.access import AuthorizationOptions, UserOptions
 
 OWN = 6  # subscriptions of the broker itself: one of $G and five of $SYS, for requests to the system account
 

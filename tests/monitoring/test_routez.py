@@ -12,9 +12,9 @@ from support.monitored import ask, monitored
 from support.nats_py_flush import flushed
 from support.nats_server import start_nats_server
 
-from headwater.exchange.access_options import SubjectRules
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.monitoring.routez import OMITTED
+from headwater.options.access import SubjectRules
+from headwater.options.cluster import ClusterOptions
 
 LATER = {"rtt": "known after the first ping"}
 VARZ_OMITTED = {"write_timeout": "a route that takes nothing within write_deadline is closed"}

@@ -113,7 +113,7 @@ def test_a_page_about_many_clients_takes_many_turns_of_the_loop(page: str) -> No
     """A bystander's PING is answered between two of them, whatever the clock says."""
 
     async def main() -> None:
-        from headwater.exchange.access_options import AccountOptions, UserOptions
+        from headwater.options.access import AccountOptions, UserOptions
 
         system = AccountOptions(name="$SYS", users=(UserOptions(username="s", password="p"),))
         async with monitored(accounts=(system,)) as server:

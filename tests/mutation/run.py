@@ -1,6 +1,6 @@
 """A mutation pass: which small mistakes in a package would its own fast tests let through?
 
-    .venv/bin/python tests/mutation/run.py PACKAGE [--sample 200] [--seed 1] [--modules sublist auth/guard]
+    .venv/bin/python tests/mutation/run.py PACKAGE [--sample 200] [--seed 1] [--modules sublist guard]
 
 mutmut makes the mutants (another operator, another number, an argument left out, ...) in a copy of the checkout below
 `build/mutation`, and runs those tests of the package's own folder that reach the changed function, interpreted and up to
@@ -32,7 +32,7 @@ MODULES = {
     "jetstream_state": ["jetstream_state/*.py"],
     "jetstream_sources": ["jetstream_sources/*.py"],
     "jetstream_room": ["jetstream_room/*.py"],
-    "exchange": ["exchange/*.py", "exchange/auth/*.py"],
+    "exchange": ["exchange/*.py", "authorization/*.py", "options/*.py"],
     "cluster": ["cluster/*.py"],
     "leaf": ["leaf/*.py"],
     "iggy": ["iggy/*.py"],
@@ -46,7 +46,7 @@ TESTS = {
     "jetstream_state": ["tests/jetstream_state"],
     "jetstream_sources": ["tests/jetstream_sources"],
     "jetstream_room": ["tests/jetstream_room"],
-    "exchange": ["tests/exchange"],
+    "exchange": ["tests/exchange", "tests/authorization", "tests/options"],
     "cluster": ["tests/cluster"],
     "leaf": ["tests/leaf"],
     "iggy": ["tests/iggy"],

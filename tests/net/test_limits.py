@@ -3,8 +3,8 @@
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.exchange.options import BrokerOptions
 from headwater.net.limits import CLIENTS, CONFIGURABLE, DEFAULTS, ELSEWHERE, Limits
+from headwater.options.broker import BrokerOptions
 
 
 def test_every_listener_has_limits_and_each_is_set_in_one_place() -> None:

@@ -26,14 +26,14 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from support.embedded_broker import EmbeddedBroker  # noqa: E402
 
-from headwater.exchange.access_options import (  # noqa: E402
+from headwater.net.direct_loop import DirectLoop  # noqa: E402
+from headwater.options.access import (  # noqa: E402
     AuthorizationOptions,
     Permissions,
     SubjectRules,
     UserOptions,
 )
-from headwater.exchange.options import BrokerOptions  # noqa: E402
-from headwater.net.direct_loop import DirectLoop  # noqa: E402
+from headwater.options.broker import BrokerOptions  # noqa: E402
 
 SUBJECTS = 3000
 CROWD = 70_000  # subjects: above 65,536 a table has 262,144 slots

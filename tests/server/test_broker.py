@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import EnvironmentProblem, LocalProtocolError
-from headwater.exchange.access_options import AccountOptions, Permissions, SubjectRules, UserOptions
-from headwater.exchange.options import BrokerOptions
 from headwater.net.listener_options import WebSocketOptions
+from headwater.options.access import AccountOptions, Permissions, SubjectRules, UserOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server.broker import Broker
 from headwater.server.broker_arguments import AllBrokerArguments, BrokerArguments
 

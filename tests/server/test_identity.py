@@ -1,8 +1,8 @@
 """A broker's public keys, with and without secret halves."""
 
-from headwater.exchange.access_options import AuthCalloutOptions, AuthorizationOptions, UserOptions
-from headwater.exchange.options import BrokerOptions
 from headwater.model.nkey import NkeyKind, decode_nkey, encode_nkey
+from headwater.options.access import AuthCalloutOptions, AuthorizationOptions, UserOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server.identity import identity_for
 
 

@@ -12,9 +12,9 @@ from support.raw_wire import RawLink, connect_op, dial
 from support.tls_wire import trusting
 from support.websocket_wire import COMPRESSION, WebSocketLink
 
-from headwater.exchange.options import BrokerOptions
 from headwater.exchange.router import LARGE
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
+from headwater.options.broker import BrokerOptions
 
 MIB = 1 << 20
 SIZES = (1, LARGE - 20, LARGE, 3, LARGE + 1, MIB - 20, 200_000, 5, MIB - 200)

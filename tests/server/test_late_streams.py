@@ -19,9 +19,9 @@ from support.raw_wire import RawLink
 from headwater.cli.serving import Serving
 from headwater.durable_files.files import File, OsFiles
 from headwater.errors import EnvironmentProblem
-from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
 from headwater.exchange.account import Account
-from headwater.exchange.options import BrokerOptions
+from headwater.options.access import AccountOptions, JetStreamLimits, UserOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server import heap_limits
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig

@@ -9,8 +9,8 @@ from headwater import Broker, connect
 from headwater.client.client import Client
 from headwater.client.jetstream_types import StreamConfig
 from headwater.errors import JetStreamError, NoResponders
-from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
-from headwater.exchange.options import BrokerOptions
+from headwater.options.access import AccountOptions, JetStreamLimits, UserOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server.unserved_streams import unserved_streams
 
 ACCOUNTS = (

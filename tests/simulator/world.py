@@ -31,11 +31,11 @@ import headwater.net.listening
 from headwater import Broker
 from headwater.client.client import Client, connect
 from headwater.durable_files import files as product_files
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.options import BrokerOptions, SyncPolicy
 from headwater.group_commit import committer, writers
 from headwater.jetstream import journal_writer, service
 from headwater.jetstream_room import disk_room
+from headwater.options.broker import BrokerOptions, SyncPolicy
+from headwater.options.cluster import ClusterOptions
 
 T = TypeVar("T")
 

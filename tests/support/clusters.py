@@ -12,7 +12,7 @@ from support.forwarding_bench import peers_want
 
 from headwater import Broker
 from headwater.cluster.service import Cluster
-from headwater.exchange.cluster_options import ClusterOptions
+from headwater.options.cluster import ClusterOptions
 
 PATIENCE = 15.0  # seconds; a mesh of three stands after some 15 ms, a machine under load has its own pace
 

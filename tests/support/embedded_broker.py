@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from headwater.exchange.options import BrokerOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server.broker import Broker
 from headwater.server.config.schema import load
 

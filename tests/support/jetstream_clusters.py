@@ -21,8 +21,8 @@ from support.embedded_broker import EmbeddedBroker
 from support.nats_server import NatsServer, start_nats_server
 
 from headwater.cluster.mesh import Protocol
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.options import BrokerOptions
+from headwater.options.broker import BrokerOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.testing.ports import free_port
 
 STREAM_AT = "the-streams-node"

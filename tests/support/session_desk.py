@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from support.fake_link import FakeLink
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT
+from headwater.authorization.callout import Question
+from headwater.authorization.gate import Gate
+from headwater.authorization.identity import Lookup, PasswordCheck, Verdict, shown_in
 from headwater.exchange.accounts import Accounts
-from headwater.exchange.auth.callout import Question
-from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import Lookup, PasswordCheck, Verdict, shown_in
-from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
+from headwater.options.access import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT
+from headwater.options.broker import BrokerOptions
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 
 PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'

@@ -49,7 +49,7 @@ def check(path: str, strict: bool = False) -> int:
 def would_start(config: ServerConfig) -> None:
     """Do everything that a start does before it binds a port. Raises ConfigError for unusable certificates or users,
     EnvironmentProblem for a missing package."""
-    from headwater.exchange.auth.gate import Gate
+    from headwater.authorization.gate import Gate
     from headwater.net.listeners import tls_settings, websocket_links
 
     options = config.broker

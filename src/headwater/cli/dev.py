@@ -19,7 +19,7 @@ from pathlib import Path
 from headwater.cli.event_loop import loop_factory
 from headwater.cluster.service import Cluster
 from headwater.errors import ConfigError, HeadwaterError
-from headwater.exchange.cluster_options import ClusterOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.server.broker import Broker
 
 HOST = "127.0.0.1"

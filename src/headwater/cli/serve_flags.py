@@ -182,7 +182,7 @@ def _apply_authorization(values: dict[str, Value], draft: Draft) -> None:
     user, password, token = (str(values.get(name, "")) for name in ("user", "password", "token"))
     if not (user or password or token):
         return
-    from headwater.exchange.access_options import AuthorizationOptions
+    from headwater.options.access import AuthorizationOptions
 
     if password and not user:
         before = draft.broker.get("authorization")

@@ -31,9 +31,9 @@ from headwater.version import COMPATIBLE_VERSION
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.exchange.options import BrokerOptions
     from headwater.iggy.face import IggyOptions
     from headwater.monitoring.server import Monitoring
+    from headwater.options.broker import BrokerOptions
 
 logger = logging.getLogger("headwater")
 

@@ -36,7 +36,6 @@ from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, reopen_log
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.jetstream_workers.line import ALL
 from headwater.model.worker_options import WorkerOptions
 from headwater.monitoring.board import Board
@@ -45,6 +44,7 @@ from headwater.monitoring.workers import Figures, Seats
 from headwater.net.local_sockets import forget, new_place
 from headwater.net.pacing import PACING
 from headwater.net.tcp import reserve
+from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import ServerConfig
 from headwater.server.service_manager import READY, STOPPING, notify
 

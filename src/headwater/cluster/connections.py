@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from headwater.cluster.route import Route
 from headwater.errors import TransportError
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.address import bracketed, url_address
 from headwater.net.layer import Layer
 from headwater.net.limits import Limits
@@ -20,6 +19,7 @@ from headwater.net.link import Link, LinkOwner
 from headwater.net.listening import Listener, bind
 from headwater.net.local_sockets import bind_local, dial_local
 from headwater.net.tcp import dial
+from headwater.options.cluster import ClusterOptions
 from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ else:
     from headwater.exchange.router import PeerForwarding
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
 
-from headwater.exchange.auth.permissions import SubjectSet
+from headwater.authorization.permissions import SubjectSet
 
 
 class PeerInterest(PeerForwarding):

@@ -10,9 +10,9 @@ sends only messages that match our announced interest.
 INFO announces the rules. A peer reacts to one change of them: if we export more, it announces its interest again.
 """
 
-from headwater.exchange.access_options import SubjectRules
-from headwater.exchange.auth.permissions import SubjectSet
+from headwater.authorization.permissions import SubjectSet
 from headwater.model.subject import encode_subjects
+from headwater.options.access import SubjectRules
 from headwater.wire.peer_documents import SubjectLists
 
 

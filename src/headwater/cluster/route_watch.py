@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from headwater.cluster.route import Route
 from headwater.exchange.backpressure import Backpressure
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.peer_timers import PeerTimers, address_of
+from headwater.options.cluster import ClusterOptions
 from headwater.wire.error_texts import AUTHENTICATION_TIMEOUT, encode_error
 
 logger = logging.getLogger("headwater.cluster.service")

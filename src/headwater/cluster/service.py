@@ -37,12 +37,12 @@ from headwater.cluster.route_watch import RouteWatch
 from headwater.cluster.spaces import JETSTREAM_API, Space, Spaces
 from headwater.errors import HeadwaterError
 from headwater.exchange.account import Account
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.sublist import Outlet
 from headwater.model.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.net.limits import Limits
 from headwater.net.peer_timers import address_of
 from headwater.net.random_fraction import random_fraction
+from headwater.options.cluster import ClusterOptions
 from headwater.wire.route_lines import RouteConnect, RouteInfo
 from headwater.wire.route_ops import V1, V2
 

@@ -17,9 +17,9 @@ from headwater.cluster.local_interest import InterestChange, LocalInterest
 from headwater.cluster.route_permissions import Filter
 from headwater.cluster.unclaimed import Unclaimed
 from headwater.exchange.account import Account
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.junction import junction_of, meet
 from headwater.exchange.sublist import Outlet, Subscription
+from headwater.options.cluster import ClusterOptions
 from headwater.wire.route_lines import RouteInfo
 
 if TYPE_CHECKING:

@@ -4,16 +4,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.exchange.router import Router
+from headwater.options.access import AccountOptions
+from headwater.options.store_folders import folder_of
 
 if TYPE_CHECKING:
-    from headwater.exchange.mappings import Mappings
     from headwater.exchange.replies import Replies
-
-ACCOUNT_FOLDERS = "accounts"  # of a store
-WORKERS = "workers"  # of a store whose streams are on several workers
-FOLDER_PREFIX = "account-"
+    from headwater.options.mappings import Mappings
 
 
 class Account:
@@ -54,24 +51,8 @@ class Account:
 
     @property
     def directory(self) -> str:
-        """The name of the account's folder; quoting keeps it inside the store and different from every other account's."""
-        return _folder_of(self.name)
+        """The name of the account's folder in a store."""
+        return folder_of(self.name)
 
     def __repr__(self) -> str:
         return f"<Account {self.name} connections={self.connections}>"
-
-
-def store_directory(store: str, name: str) -> str:
-    """Where the streams of an account are in a store: the store itself has those of the global account."""
-    return store if name == GLOBAL_ACCOUNT else f"{store}/{ACCOUNT_FOLDERS}/{_folder_of(name)}"
-
-
-def part_of(store: str, worker: int) -> str:
-    """Where the streams of a worker are in a store; the folder is laid out as the store of one broker."""
-    return f"{store}/{WORKERS}/{worker}"
-
-
-def _folder_of(name: str) -> str:
-    from urllib.parse import quote  # here: a start without accounts does not need it
-
-    return FOLDER_PREFIX + quote(name, safe="")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions, MappingOptions
 from headwater.exchange.account import Account
 from headwater.exchange.router import Router
+from headwater.options.access import GLOBAL_ACCOUNT, AccountOptions, MappingOptions
 
 if TYPE_CHECKING:
     from headwater.exchange.imports import ServiceImport, StreamImports
@@ -91,7 +91,7 @@ class Accounts:
             if wanted:
                 import random
 
-                from headwater.exchange.mappings import Mappings
+                from headwater.options.mappings import Mappings
 
                 account.mappings = Mappings(wanted, random.randrange, cluster)
 
@@ -103,8 +103,8 @@ class Accounts:
         return account
 
     def _import(self, options: Iterable[AccountOptions]) -> None:
-        from headwater.exchange.import_rules import check_imports
         from headwater.exchange.imports import ServiceImport, StreamImports
+        from headwater.options.import_rules import check_imports
 
         checked, problems = check_imports(options)
         for problem in problems:  # in an account's JWT: the other accounts must not be affected

@@ -1,5 +1,5 @@
 cimport cython
-from headwater.exchange.auth.guard cimport Guard
+from headwater.authorization.guard cimport Guard
 from headwater.exchange.router cimport Router
 
 

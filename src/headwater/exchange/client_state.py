@@ -9,23 +9,23 @@ Each part is independent of the others; `session.Session` composes them. All are
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.authorization.guard import Guard
     from cython.cimports.headwater.exchange.router import Router
 else:
-    from headwater.exchange.auth.guard import Guard
+    from headwater.authorization.guard import Guard
     from headwater.exchange.router import Router
 
 from typing import TYPE_CHECKING
 
+from headwater.authorization.identity import STANDARD, Identity
 from headwater.exchange.account import Account
-from headwater.exchange.auth.identity import STANDARD, Identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.exchange.auth.gate import Gate
-    from headwater.exchange.mappings import Mappings
-    from headwater.exchange.options import BrokerOptions
+    from headwater.authorization.gate import Gate
+    from headwater.options.broker import BrokerOptions
+    from headwater.options.mappings import Mappings
     from headwater.wire.handshake import ConnectOptions
 
 

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from headwater.exchange.backpressure import Backpressure
-from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
+from headwater.options.broker import BrokerOptions
 
 SWEEP_SECONDS = 1.0
 SWEPT = 500  # clients per turn of the loop, some 2 us each

@@ -1,8 +1,8 @@
 """The INFO that this broker sends to clients: a common part, and the fields that differ between clients."""
 
-from headwater.exchange.auth.identity import WEBSOCKET
-from headwater.exchange.options import BrokerOptions
+from headwater.authorization.identity import WEBSOCKET
 from headwater.exchange.session import Session
+from headwater.options.broker import BrokerOptions
 from headwater.wire.handshake import ServerInfo, encode_info
 
 _NUMBER = 0x48454144574154  # stands for a client's number: nothing else in an INFO is like it

@@ -30,8 +30,8 @@ from headwater.model.subject_rename import SubjectRename, common_pattern
 from headwater.wire.message_view import composed
 
 if TYPE_CHECKING:
-    from headwater.exchange.import_rules import CheckedImport
     from headwater.message_tracing.message_trace import MessageTrace
+    from headwater.options.import_rules import CheckedImport
 
 
 class StreamImports:

@@ -16,10 +16,10 @@ Source: nats-server 2.15, enableJetStreamInfoServiceImportOnly and processServic
 
 from typing import TYPE_CHECKING
 
-from headwater.exchange.access_options import ExportOptions, ImportOptions
-from headwater.exchange.import_rules import CheckedImport
 from headwater.exchange.imports import ServiceImport
 from headwater.model.subject_rename import SubjectRename, common_pattern
+from headwater.options.access import ExportOptions, ImportOptions
+from headwater.options.import_rules import CheckedImport
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account

@@ -5,10 +5,10 @@ same credentials, and gets the permissions of the new configuration. Every other
 reconnect with credentials that the new configuration accepts.
 """
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, Permissions, UserOptions
-from headwater.exchange.auth.identity import Identity
-from headwater.exchange.auth.permissions import rules_of
-from headwater.exchange.options import BrokerOptions
+from headwater.authorization.identity import Identity
+from headwater.authorization.permissions import rules_of
+from headwater.options.access import GLOBAL_ACCOUNT, Permissions, UserOptions
+from headwater.options.broker import BrokerOptions
 
 Rule = tuple[UserOptions, Permissions | None]  # a user without its permissions, and the permissions that apply to it
 

@@ -16,8 +16,8 @@ Source: client protocol document; exact texts and their effects as in nats-serve
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.authorization.guard import Guard
     from cython.cimports.headwater.exchange.ahead import AHEAD, deliver_ahead
-    from cython.cimports.headwater.exchange.auth.guard import Guard
     from cython.cimports.headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
@@ -26,8 +26,8 @@ if cython.compiled:
     from cython.cimports.headwater.wire.message_view import MessageView, renamed
     from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
+    from headwater.authorization.guard import Guard
     from headwater.exchange.ahead import AHEAD, deliver_ahead
-    from headwater.exchange.auth.guard import Guard
     from headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
@@ -41,9 +41,9 @@ import json as json_documents
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from headwater.authorization.gate import Gate
+from headwater.authorization.identity import STANDARD, Identity, Lookup, PasswordCheck, Refusal, Verdict
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import STANDARD, Identity, Lookup, PasswordCheck, Refusal, Verdict
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.wire import error_texts, violations
 from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_connect
@@ -52,11 +52,11 @@ from headwater.wire.verbs import SUSPEND
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.authorization.callout import Question
     from headwater.exchange.accounts import Accounts
-    from headwater.exchange.auth.callout import Question
-    from headwater.exchange.options import BrokerOptions
     from headwater.exchange.tracing import Tracer
     from headwater.net.link import Link
+    from headwater.options.broker import BrokerOptions
 
     class SessionRegister(Protocol):
         """What a session needs from the broker; `sessions.Sessions` implements it. For type checkers only."""

@@ -15,10 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.accounts import Accounts
-from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import (
+from headwater.authorization.gate import Gate
+from headwater.authorization.identity import (
     WEBSOCKET,
     Credentials,
     Identity,
@@ -28,24 +26,26 @@ from headwater.exchange.auth.identity import (
     Verdict,
     shown_in,
 )
-from headwater.exchange.auth.password_checks import PasswordChecks
+from headwater.authorization.password_checks import PasswordChecks
+from headwater.exchange.accounts import Accounts
 from headwater.exchange.client_watch import ClientWatch
 from headwater.exchange.former_client import release
 from headwater.exchange.greetings import Greetings
-from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.exchange.sublist import Outlet
 from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
 from headwater.net.journal import Journal
 from headwater.net.layer import Layer
 from headwater.net.link import Link
+from headwater.options.access import GLOBAL_ACCOUNT
+from headwater.options.broker import BrokerOptions
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from headwater.exchange.auth.callout import Question
-    from headwater.exchange.auth.callouts import Callouts
-    from headwater.exchange.auth.server_keys import ServerKeys
+    from headwater.authorization.callout import Question
+    from headwater.authorization.server_keys import ServerKeys
+    from headwater.exchange.callouts import Callouts
     from headwater.exchange.tracing import Tracer
     from headwater.wire.jwt import Token, UserBody
 
@@ -272,7 +272,7 @@ class Sessions:
             asyncio.get_running_loop().call_soon(act, Refusal("this broker has no key to ask with"))
             return
         if self._callouts is None:
-            from headwater.exchange.auth.callouts import Callouts
+            from headwater.exchange.callouts import Callouts
 
             self._callouts = Callouts(self.accounts, self.keys, self._wall_clock, self._place)
         info, shown = self.greetings.info, question.shown

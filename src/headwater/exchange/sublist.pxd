@@ -1,5 +1,5 @@
 cimport cython
-from headwater.exchange.auth.guard cimport Guard
+from headwater.authorization.guard cimport Guard
 from headwater.wire.known_subjects cimport KnownSubjects, Receiver
 from headwater.net.endpoint cimport Endpoint
 from headwater.wire.memory cimport OutputBuffer

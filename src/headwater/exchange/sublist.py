@@ -24,12 +24,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
-    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.authorization.guard import Guard
     from cython.cimports.headwater.net.endpoint import Endpoint
     from cython.cimports.headwater.wire.known_subjects import Known, KnownSubjects, Receiver, tag_of
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, slice_bytes
 else:
-    from headwater.exchange.auth.guard import Guard
+    from headwater.authorization.guard import Guard
     from headwater.net.endpoint import Endpoint
     from headwater.wire.known_subjects import Known, KnownSubjects, Receiver
     from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, slice_bytes

@@ -16,10 +16,10 @@ Not here: a choice among domains. A request for another domain has no responders
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.model.short_hash import short_hash
+from headwater.options.access import GLOBAL_ACCOUNT
 
 API_PREFIX = b"$JS.API."
 NO_DOMAIN = "_"

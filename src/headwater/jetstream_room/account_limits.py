@@ -4,8 +4,8 @@ The server-wide limits (`jetstream { max_file, max_mem }`) apply to the global a
 accounts, each has its own.
 """
 
-from headwater.exchange.access_options import JetStreamLimits
 from headwater.jetstream_documents.account import AccountLimits
+from headwater.options.access import JetStreamLimits
 
 
 def storage_limits(options: JetStreamLimits) -> AccountLimits:

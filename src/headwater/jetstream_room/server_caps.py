@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from headwater.exchange.access_options import JetStreamLimits
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_room.disk_room import room_at
+from headwater.options.access import JetStreamLimits
 
 LOOK = 1.0  # seconds
 CAREFUL = 0.9

@@ -16,10 +16,11 @@ import msgspec
 from headwater.durable_files import meta
 from headwater.durable_files.files import Files
 from headwater.errors import EnvironmentProblem
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import ACCOUNT_FOLDERS, FOLDER_PREFIX, WORKERS, Account, part_of
+from headwater.exchange.account import Account
 from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_workers.placement import owner_of
+from headwater.options.access import GLOBAL_ACCOUNT
+from headwater.options.store_folders import ACCOUNT_FOLDERS, FOLDER_PREFIX, WORKERS, part_of
 
 # The folder of a stream: see jetstream_state/store.py.
 STREAM = re.compile(rf"^[A-Za-z0-9_-]*-[0-9a-f]{{16}}({re.escape(BEGUN)})?$")

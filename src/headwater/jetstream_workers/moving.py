@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from headwater.durable_files.files import Files
 from headwater.durable_files.store_directory import take_directory
 from headwater.errors import EnvironmentProblem
-from headwater.exchange.account import ACCOUNT_FOLDERS, WORKERS, part_of
 from headwater.jetstream_state.begun_streams import BEGUN
 from headwater.jetstream_workers.folders import (
     Spread,
@@ -24,6 +23,7 @@ from headwater.jetstream_workers.folders import (
     write_spread,
 )
 from headwater.jetstream_workers.placement import owner_of_folder
+from headwater.options.store_folders import ACCOUNT_FOLDERS, WORKERS, part_of
 
 MOST_WORKERS = 64
 

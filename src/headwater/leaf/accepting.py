@@ -13,9 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headwater.errors import RemoteProtocolError
-from headwater.exchange.auth.guard import Guard
-from headwater.exchange.auth.identity import (
+from headwater.authorization.guard import Guard
+from headwater.authorization.identity import (
     LEAFNODE,
     LEAFNODE_WS,
     Credentials,
@@ -24,7 +23,7 @@ from headwater.exchange.auth.identity import (
     PasswordCheck,
     Refusal,
 )
-from headwater.exchange.leaf_options import LeafOptions
+from headwater.errors import RemoteProtocolError
 from headwater.leaf import handshake
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.forwarding import LeafTarget
@@ -34,15 +33,16 @@ from headwater.leaf.permissions import Crossing, lists_of, never, without_queues
 from headwater.model.subject import encode_subjects
 from headwater.net.certificate_names import names_on
 from headwater.net.websocket_doors import Doors
+from headwater.options.leaf import LeafOptions
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions
 from headwater.wire.leaf_lines import LeafConnect, decode_leaf_connect, encode_leaf_info
 
 if TYPE_CHECKING:
+    from headwater.authorization.callout import Question
+    from headwater.authorization.gate import Gate
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
-    from headwater.exchange.auth.callout import Question
-    from headwater.exchange.auth.gate import Gate
 
 Ask = Callable[["Question", dict[str, Any], float, Callable[[Identity | Refusal], None]], None]
 """Sends a question to a callout service, with facts about the connection; the last argument is called with the verdict,

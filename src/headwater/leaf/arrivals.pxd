@@ -1,5 +1,5 @@
 cimport cython
-from headwater.exchange.auth.guard cimport Guard
+from headwater.authorization.guard cimport Guard
 from headwater.exchange.client_state cimport Traffic
 from headwater.exchange.router cimport Router
 from headwater.leaf.admission cimport Admission

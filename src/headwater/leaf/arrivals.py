@@ -7,7 +7,7 @@ the same line are delivered together where that makes no difference.
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.authorization.guard import Guard
     from cython.cimports.headwater.exchange.client_state import Traffic
     from cython.cimports.headwater.exchange.junction import Junction
     from cython.cimports.headwater.exchange.router import Router
@@ -18,7 +18,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.message_view import MessageView, renamed
     from cython.cimports.headwater.wire.route_ops import RouteMessage
 else:
-    from headwater.exchange.auth.guard import Guard
+    from headwater.authorization.guard import Guard
     from headwater.exchange.client_state import Traffic
     from headwater.exchange.junction import Junction
     from headwater.exchange.router import Router
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.exchange.account import Account
-    from headwater.exchange.mappings import Mappings
+    from headwater.options.mappings import Mappings
 
 _NO_QUEUES: list[bytes] = []
 

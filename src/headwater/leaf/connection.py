@@ -8,7 +8,7 @@ Until the other end has joined an account its messages and interest are ignored.
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.authorization.guard import Guard
     from cython.cimports.headwater.exchange.peer_connection import PeerConnection
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Outlet
@@ -16,7 +16,7 @@ if cython.compiled:
     from cython.cimports.headwater.leaf.forwarding import LeafForwarding, LeafTarget
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
-    from headwater.exchange.auth.guard import Guard
+    from headwater.authorization.guard import Guard
     from headwater.exchange.peer_connection import PeerConnection
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Outlet

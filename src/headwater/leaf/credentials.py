@@ -10,8 +10,8 @@ The file is read for each connection, so a renewed file takes effect at the next
 from pathlib import Path
 
 from headwater.errors import ConfigError
-from headwater.exchange.leaf_options import RemoteOptions
 from headwater.leaf.remote import Address
+from headwater.options.leaf import RemoteOptions
 from headwater.wire.leaf_lines import LeafConnect
 from headwater.wire.nkeys import KeyPair, creds_in
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, TransportError
-from headwater.exchange.leaf_options import LeafOptions
 from headwater.leaf import handshake
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.dialling import check_remote, layer_for
 from headwater.leaf.remote import Address, Remote
 from headwater.net.random_fraction import random_fraction
 from headwater.net.tcp import dial
+from headwater.options.leaf import LeafOptions
 
 if TYPE_CHECKING:
     from headwater.net.journal import Journal

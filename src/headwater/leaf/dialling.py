@@ -12,12 +12,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from headwater.errors import EnvironmentProblem, TransportError
-from headwater.exchange.leaf_options import KNOWN_SCHEMES, RemoteOptions, RemoteTlsOptions
 from headwater.leaf.credentials import check
 from headwater.leaf.remote import Address, Remote, address_of
 from headwater.net.address import bracketed
 from headwater.net.layer import Layer, Stack
 from headwater.net.link import Link
+from headwater.options.leaf import KNOWN_SCHEMES, RemoteOptions, RemoteTlsOptions
 from headwater.wire.leaf_lines import LeafInfo
 
 if TYPE_CHECKING:

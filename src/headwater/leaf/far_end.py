@@ -1,6 +1,6 @@
 """The other end of a leaf node's connection: who it is, in its own words and by its credentials."""
 
-from headwater.exchange.auth.identity import Identity
+from headwater.authorization.identity import Identity
 from headwater.wire.leaf_lines import LeafConnect, LeafInfo
 from headwater.wire.route_lines import TRACING
 

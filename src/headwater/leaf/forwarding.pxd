@@ -1,5 +1,5 @@
 cimport cython
-from headwater.exchange.auth.guard cimport Guard
+from headwater.authorization.guard cimport Guard
 from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.router cimport PeerForwarding, Router
 from headwater.exchange.shown_subject cimport AddressedMessage

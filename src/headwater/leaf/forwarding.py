@@ -17,7 +17,7 @@ so one loop for both would call a method for each peer of each message.
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.authorization.guard import Guard
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.router import PeerForwarding, Router
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
@@ -26,7 +26,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals
     from cython.cimports.headwater.wire.message_view import MessageView
 else:
-    from headwater.exchange.auth.guard import Guard
+    from headwater.authorization.guard import Guard
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.router import PeerForwarding, Router
     from headwater.exchange.shown_subject import AddressedMessage

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
-from headwater.exchange.leaf_options import LeafOptions
 from headwater.leaf import handshake
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.dialling import secured
@@ -22,6 +21,7 @@ from headwater.leaf.own_info import OwnInfo
 from headwater.leaf.permissions import Crossing, never, rules_of
 from headwater.leaf.remote import Address, Remote
 from headwater.model.subject import encode_subjects
+from headwater.options.leaf import LeafOptions
 from headwater.wire.leaf_lines import PROTOCOL, LeafConnect, LeafInfo, decode_leaf_info, encode_leaf_connect
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ client is connected to; the other side's has its domain in the name, `$JS.<domai
 
 from collections.abc import Iterable, Sequence
 
-from headwater.exchange.access_options import SubjectRules
-from headwater.exchange.auth.permissions import SubjectSet
+from headwater.authorization.permissions import SubjectSet
 from headwater.model.subject import encode_subjects, is_literal
+from headwater.options.access import SubjectRules
 from headwater.wire.peer_documents import SubjectLists
 
 NEVER = (b"$JS.API.>", b"$KV.>", b"$OBJ.>")

@@ -15,8 +15,8 @@ that, and nats-server's retry every second floods the logs at both ends.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater.exchange.leaf_options import DEFAULT_PORT, WEBSOCKET_SCHEMES, RemoteOptions, scheme_of, shown_url
 from headwater.net.address import bracketed, url_address
+from headwater.options.leaf import DEFAULT_PORT, WEBSOCKET_SCHEMES, RemoteOptions, scheme_of, shown_url
 
 LONGEST = 5.0  # seconds between two tries while the hub does not answer
 LONGEST_REFUSED = 30.0  # seconds while the hub refuses us

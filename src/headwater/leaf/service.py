@@ -18,7 +18,6 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.sublist import Outlet
 from headwater.leaf import handshake
 from headwater.leaf.accepting import Accepting, Ask
@@ -37,6 +36,7 @@ from headwater.model.subject import is_literal, is_valid_subject
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.peer_timers import address_of
+from headwater.options.leaf import LeafOptions
 from headwater.wire import error_texts
 from headwater.wire.leaf_lines import (
     LOOP_DETECTION,
@@ -46,9 +46,9 @@ from headwater.wire.leaf_lines import (
 )
 
 if TYPE_CHECKING:
+    from headwater.authorization.gate import Gate
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
-    from headwater.exchange.auth.gate import Gate
     from headwater.net.journal import Journal
 
 logger = logging.getLogger(__name__)

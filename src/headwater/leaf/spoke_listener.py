@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 
-from headwater.exchange.leaf_options import LeafOptions
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.own_info import OwnInfo
 from headwater.net.address import bracketed
@@ -11,6 +10,7 @@ from headwater.net.interfaces import dialable
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.listening import Listener, bind
+from headwater.options.leaf import LeafOptions
 from headwater.wire import error_texts
 
 logger = logging.getLogger("headwater.leaf.service")

@@ -7,7 +7,7 @@ from headwater.wire.message_view import MessageView
 
 
 class SeenOptions(Protocol):
-    """`exchange.access_options.AccountOptions`."""
+    """`options.access.AccountOptions`."""
 
     @property
     def trace_dest(self) -> str: ...
@@ -49,7 +49,7 @@ class SeenAccount(Protocol):
 
 
 class SeenGuard(Protocol):
-    """`exchange.auth.guard.Guard`."""
+    """`authorization.guard.Guard`."""
 
     def may_publish(self, message: MessageView) -> bool: ...
     def lets_through(self, message: MessageView, queue: bytes) -> bool: ...

@@ -6,12 +6,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.model.timestamps import format_duration, format_time
 from headwater.monitoring.ledger import Document, Entry
 from headwater.monitoring.parameters import Parameters, identifier, page, switch
 from headwater.monitoring.steps import Steps
 from headwater.monitoring.view import View, uptime
+from headwater.options.access import GLOBAL_ACCOUNT
 from headwater.wire import error_texts
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.model.timestamps import format_time
 from headwater.monitoring.ledger import Document
 from headwater.monitoring.parameters import Parameters, page, switch
 from headwater.monitoring.steps import Steps, at_once
 from headwater.monitoring.varz import jetstream_config, jetstream_limits, jetstream_stats
 from headwater.monitoring.view import View
+from headwater.options.access import GLOBAL_ACCOUNT
 
 if TYPE_CHECKING:
     from headwater.jetstream.service import JetStream

@@ -5,12 +5,12 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from headwater.exchange.options import BrokerOptions
 from headwater.model.timestamps import format_time
 from headwater.monitoring.leafz import leaf_block, leaf_counts
 from headwater.monitoring.ledger import Document
 from headwater.monitoring.routez import cluster_block, route_counts
 from headwater.monitoring.view import View, processors, resident_bytes, uptime, usable_processors
+from headwater.options.broker import BrokerOptions
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 
 OMITTED = {

@@ -9,7 +9,6 @@ from headwater.monitoring.ledger import Ledger
 if TYPE_CHECKING:
     from headwater.cluster.service import Cluster
     from headwater.exchange.accounts import Accounts
-    from headwater.exchange.options import BrokerOptions
     from headwater.exchange.session import Session
     from headwater.exchange.sessions import Sessions
     from headwater.iggy.service import Service as IggyService
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from headwater.monitoring.history import History
     from headwater.net.journal import Journal
     from headwater.net.listener_options import MonitoringOptions
+    from headwater.options.broker import BrokerOptions
     from headwater.streams.finding import Finding
 
 PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm

@@ -21,12 +21,10 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from headwater.authorization.gate import Gate
 from headwater.errors import LocalProtocolError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
-from headwater.exchange.auth.gate import Gate
-from headwater.exchange.options import BrokerOptions
 from headwater.exchange.router import Router
 from headwater.exchange.sessions import Sessions
 from headwater.net.address import bracketed
@@ -35,6 +33,8 @@ from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
+from headwater.options.access import GLOBAL_ACCOUNT, AccountOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server.identity import identity_for
 from headwater.server.stream_services import StreamServices
 from headwater.server.system.account import SystemAccount
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from headwater.authorization.operator import Trust
     from headwater.cluster.service import Cluster
-    from headwater.exchange.auth.operator import Trust
-    from headwater.exchange.cluster_options import ClusterOptions
-    from headwater.exchange.leaf_options import LeafOptions
     from headwater.iggy.face import Iggy, IggyOptions
     from headwater.iggy.service import Service as IggyService
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
     from headwater.monitoring.view import View
     from headwater.net.tls import ServerTls
+    from headwater.options.cluster import ClusterOptions
+    from headwater.options.leaf import LeafOptions
     from headwater.server.broker_arguments import BrokerArguments
     from headwater.server.faces.iggy import IggyFace
     from headwater.server.resolver.resolver import Resolver

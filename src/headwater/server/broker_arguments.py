@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from headwater.exchange.access_options import (
+from headwater.iggy.face import IggyOptions
+from headwater.model.stream_limits import ServerLimits
+from headwater.model.worker_options import WorkerOptions
+from headwater.net.limits import Limits
+from headwater.net.listener_options import TlsOptions, WebSocketOptions
+from headwater.options.access import (
     AccountOptions,
     AuthorizationOptions,
     JetStreamLimits,
     MappingOptions,
     OperatorOptions,
 )
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.leaf_options import LeafOptions
-from headwater.exchange.options import BrokerOptions, SyncPolicy
-from headwater.iggy.face import IggyOptions
-from headwater.model.stream_limits import ServerLimits
-from headwater.model.worker_options import WorkerOptions
-from headwater.net.limits import Limits
-from headwater.net.listener_options import TlsOptions, WebSocketOptions
+from headwater.options.broker import BrokerOptions, SyncPolicy
+from headwater.options.cluster import ClusterOptions
+from headwater.options.leaf import LeafOptions
 
 
 class BrokerArguments(TypedDict, total=False):

@@ -7,11 +7,11 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import EnvironmentProblem
-from headwater.exchange.options import BrokerOptions
 from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.options.broker import BrokerOptions
 
 if TYPE_CHECKING:
-    from headwater.exchange.auth.server_keys import ServerKeys
+    from headwater.authorization.server_keys import ServerKeys
 
 
 class ServerIdentity(NamedTuple):
@@ -25,7 +25,7 @@ class ServerIdentity(NamedTuple):
 def identity_for(options: BrokerOptions) -> ServerIdentity:
     """A new identity. Without PyNaCl it has no keys, and a start that needs them raises an error."""
     if options.authorization.callout is not None or options.operator is not None:
-        from headwater.exchange.auth.server_keys import ServerKeys
+        from headwater.authorization.server_keys import ServerKeys
 
         try:
             keys = ServerKeys()

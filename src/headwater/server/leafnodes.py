@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.exchange.leaf_options import LeafOptions, RemoteOptions
 from headwater.leaf.service import LeafNodes
 from headwater.net.limits import LEAFNODES
+from headwater.options.leaf import LeafOptions, RemoteOptions
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 from headwater.wire import error_texts
 from headwater.wire.leaf_lines import PROTOCOL, LeafInfo
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from headwater.authorization.gate import Gate
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
-    from headwater.exchange.auth.gate import Gate
-    from headwater.exchange.options import BrokerOptions
     from headwater.leaf.accepting import Ask
     from headwater.net.journal import Journal
     from headwater.net.link import Link, LinkOwner
+    from headwater.options.broker import BrokerOptions
 
 
 def spoke_of(urls: str | Sequence[str], credentials: "str | Path" = "") -> LeafOptions:

@@ -15,7 +15,7 @@ from headwater.exchange.sessions import Sessions
 from headwater.wire import error_texts
 
 if TYPE_CHECKING:
-    from headwater.exchange.auth.operator import Trust
+    from headwater.authorization.operator import Trust
     from headwater.leaf.service import LeafNodes
 
 logger = logging.getLogger(__name__)

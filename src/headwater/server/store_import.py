@@ -77,8 +77,8 @@ def _errors_only() -> Iterator[None]:
 async def import_streams(target: Path, account: str, streams: list[ForeignStream]) -> list[Outcome]:
     """Restore the streams of one account. Raises what a broker's start raises, for example when the store is in use."""
     from headwater.client.client import connect
-    from headwater.exchange.access_options import AccountOptions, JetStreamLimits, UserOptions
-    from headwater.exchange.options import BrokerOptions
+    from headwater.options.access import AccountOptions, JetStreamLimits, UserOptions
+    from headwater.options.broker import BrokerOptions
     from headwater.server.broker import Broker
 
     password = secrets.token_urlsafe(24)  # keeps other users of this machine out

@@ -17,11 +17,12 @@ from collections.abc import Container, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import ACCOUNT_FOLDERS, WORKERS, Account, store_directory
+from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
-from headwater.exchange.options import BrokerOptions
 from headwater.net.journal import Journal
+from headwater.options.access import GLOBAL_ACCOUNT
+from headwater.options.broker import BrokerOptions
+from headwater.options.store_folders import ACCOUNT_FOLDERS, WORKERS, store_directory
 
 if TYPE_CHECKING:
     from headwater.durable_files.files import File

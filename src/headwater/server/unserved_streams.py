@@ -10,9 +10,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from headwater.durable_files.files import OsFiles
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import FOLDER_PREFIX
 from headwater.jetstream_workers.folders import account_path, stream_folders
+from headwater.options.access import GLOBAL_ACCOUNT
+from headwater.options.store_folders import FOLDER_PREFIX
 
 
 class Unserved(NamedTuple):

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from headwater.errors import EnvironmentProblem, LocalProtocolError
-from headwater.exchange.options import BrokerOptions
+from headwater.options.broker import BrokerOptions
 from headwater.server.broker import Broker
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.exchange.access_options import AccountOptions, ExportOptions, ImportOptions, JetStreamLimits, UserOptions
+from headwater.options.access import AccountOptions, ExportOptions, ImportOptions, JetStreamLimits, UserOptions
 from headwater.server.config.accounts import find_jwt
 from headwater.server.config.draft import Draft
 

@@ -3,8 +3,8 @@
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.exchange.options import BrokerOptions
 from headwater.net.limits import DEFAULTS
+from headwater.options.broker import BrokerOptions
 from headwater.server.config.schema import load
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.exchange.access_options import UserOptions
-from headwater.exchange.leaf_options import LeafOptions, LeafUser, RemoteOptions, RemoteTlsOptions
 from headwater.net.listener_options import TlsOptions
+from headwater.options.access import UserOptions
+from headwater.options.leaf import LeafOptions, LeafUser, RemoteOptions, RemoteTlsOptions
 from headwater.server.config.draft import Draft
 
 Load = Callable[..., Draft]

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.exchange.access_options import (
+from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.options.access import (
     AuthorizationOptions,
     Permissions,
     ResponseRules,
     SubjectRules,
     UserOptions,
 )
-from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.server.config.draft import Draft
 
 ISSUER = encode_nkey(NkeyKind.ACCOUNT, bytes(32))

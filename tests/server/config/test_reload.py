@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, JetStreamLimits, UserOptions
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.options import BrokerOptions
 from headwater.model.worker_options import WorkerOptions
+from headwater.options.access import AccountOptions, AuthorizationOptions, JetStreamLimits, UserOptions
+from headwater.options.broker import BrokerOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import LoggingOptions, ServerConfig
 from headwater.server.config.reload import RELOADABLE, compare
 

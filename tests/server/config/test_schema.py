@@ -8,10 +8,10 @@ import pytest
 from support.checkout import ROOT
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import JetStreamLimits
-from headwater.exchange.options import BrokerOptions
 from headwater.model.stream_limits import ServerLimits
 from headwater.net.listener_options import MonitoringOptions
+from headwater.options.access import JetStreamLimits
+from headwater.options.broker import BrokerOptions
 from headwater.server.config.draft import Draft, LoggingOptions
 from headwater.server.config.fields import Support
 from headwater.server.config.schema import BLOCKS, TOP, read_config

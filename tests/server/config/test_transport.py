@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.exchange.access_options import SubjectRules
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
+from headwater.options.access import SubjectRules
+from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import Draft
 
 Load = Callable[..., Draft]

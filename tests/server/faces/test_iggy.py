@@ -11,14 +11,14 @@ from support.certificates import make_certificates
 import headwater
 from headwater import Broker
 from headwater.errors import ConfigError, EnvironmentProblem, IggyError, LocalProtocolError
-from headwater.exchange.access_options import AccountOptions, JetStreamLimits
-from headwater.exchange.options import BrokerOptions
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service_options import ServiceOptions
 from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.model.worker_options import WorkerOptions
 from headwater.net.listener_options import TlsOptions
+from headwater.options.access import AccountOptions, JetStreamLimits
+from headwater.options.broker import BrokerOptions
 from headwater.server.faces.iggy import IggyFace, completed
 from headwater.testing.running import RunningBroker
 

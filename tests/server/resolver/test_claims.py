@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.operator_chain import Chain
 
-from headwater.exchange.access_options import OperatorOptions, ResolverOptions
-from headwater.exchange.auth.operator import Trust
+from headwater.authorization.operator import Trust
 from headwater.exchange.router import Router
+from headwater.options.access import OperatorOptions, ResolverOptions
 from headwater.server.resolver.claims import Claims
 from headwater.server.resolver.resolver import Resolver
 from headwater.server.system.documents import Speaker

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import (
+from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.subject import is_literal, is_valid_subject
+from headwater.options.access import (
     AccountOptions,
     ExportOptions,
     ImportOptions,
     JetStreamLimits,
     ResolverOptions,
 )
-from headwater.exchange.import_rules import check_imports
-from headwater.model.nkey import NkeyKind, decode_nkey
-from headwater.model.subject import is_literal, is_valid_subject
+from headwater.options.import_rules import check_imports
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
 from headwater.server.config.fields import Block, Field, Reading, done, ignored, refused

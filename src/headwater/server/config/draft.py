@@ -9,14 +9,14 @@ without a configuration file loads no parser.
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError
-from headwater.exchange.options import BrokerOptions
 from headwater.model.record import Record
 from headwater.net.listener_options import MonitoringOptions
+from headwater.options.broker import BrokerOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.exchange.cluster_options import ClusterOptions
+    from headwater.options.cluster import ClusterOptions
 
 DEFAULT_HOST = "0.0.0.0"
 DEFAULT_PORT = 4222
@@ -121,7 +121,7 @@ class Draft:
             if keywords.get("routes"):
                 raise ConfigError("solicited routes require cluster capabilities, e.g. --cluster")
             return None  # a name without an address is no cluster
-        from headwater.exchange.cluster_options import ClusterOptions
+        from headwater.options.cluster import ClusterOptions
 
         return ClusterOptions(**{**keywords, "port": _port(keywords["port"], 0)})
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, UserOptions
-from headwater.exchange.leaf_options import LeafOptions, LeafUser, RemoteOptions, RemoteTlsOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.subject import is_valid_subject
+from headwater.options.access import GLOBAL_ACCOUNT, UserOptions
+from headwater.options.leaf import LeafOptions, LeafUser, RemoteOptions, RemoteTlsOptions
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
 from headwater.server.config.fields import Block, Reading, done, ignored, refused

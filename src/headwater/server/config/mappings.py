@@ -7,9 +7,9 @@
 import re
 from typing import Any
 
-from headwater.exchange.access_options import MappingOptions
-from headwater.exchange.mappings import Mapping
 from headwater.model.subject import is_valid_subject
+from headwater.options.access import MappingOptions
+from headwater.options.mappings import Mapping
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
 from headwater.server.config.fields import Block, Reading, done

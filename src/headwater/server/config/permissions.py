@@ -1,8 +1,8 @@
 """What users may do: permissions, and the users who have them."""
 
-from headwater.exchange.access_options import AuthCalloutOptions, Permissions, ResponseRules, SubjectRules, UserOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.subject import is_valid_subject
+from headwater.options.access import AuthCalloutOptions, Permissions, ResponseRules, SubjectRules, UserOptions
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
 from headwater.server.config.fields import Block, Read, Reading, done, refused

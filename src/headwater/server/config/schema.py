@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import ConfigError, open_failure
-from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions, ResolverOptions
 from headwater.model.stream_limits import ServerLimits
 from headwater.model.timestamps import SECOND
+from headwater.options.access import AuthorizationOptions, JetStreamLimits, OperatorOptions, ResolverOptions
 from headwater.server.config import fields
 from headwater.server.config.accounts import (
     ACCOUNT,

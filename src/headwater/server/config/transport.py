@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.listener_options import HANDSHAKE_FIRST_AUTO, TlsOptions, WebSocketOptions
+from headwater.options.cluster import ClusterOptions
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
 from headwater.server.config.fields import Block, Reading, done, ignored, refused

@@ -18,11 +18,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.options import BrokerOptions
 from headwater.iggy.credentials import ROOT
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.net.journal import Journal
+from headwater.options.access import GLOBAL_ACCOUNT
+from headwater.options.broker import BrokerOptions
 from headwater.server.faces.captured_streams import CapturedStreams
 from headwater.server.faces.topic_streams import TopicStreams
 

@@ -22,7 +22,7 @@ from headwater.server.system.documents import Document, Speaker, encode
 from headwater.wire.jwt import decode_deletion
 
 if TYPE_CHECKING:
-    from headwater.exchange.auth.operator import Trust
+    from headwater.authorization.operator import Trust
     from headwater.exchange.router import Router
 
 logger = logging.getLogger(__name__)

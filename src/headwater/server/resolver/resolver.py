@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
-from headwater.exchange.access_options import ResolverOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.options.access import ResolverOptions
 from headwater.server.resolver.directory import AccountDirectory
 from headwater.wire.jwt import MAX_JWT_BYTES, Token, decode_account
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from headwater.exchange.auth.operator import Trust
+    from headwater.authorization.operator import Trust
 
 logger = logging.getLogger(__name__)
 

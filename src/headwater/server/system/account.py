@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headwater.authorization.operator import Trust
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
-    from headwater.exchange.auth.operator import Trust
     from headwater.exchange.sessions import Sessions
     from headwater.message_tracing.message_trace import MessageTrace
     from headwater.monitoring.view import ObservableBroker

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.account import store_directory
 from headwater.jetstream_documents.answers import TYPE_PREFIX
+from headwater.options.access import GLOBAL_ACCOUNT
+from headwater.options.store_folders import store_directory
 from headwater.server.system.documents import encode
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from headwater.server.system.documents import Document
 
 if TYPE_CHECKING:
-    from headwater.exchange.access_options import SubjectRules
     from headwater.exchange.session import Session
+    from headwater.options.access import SubjectRules
 
 _NS = 1_000_000_000
 

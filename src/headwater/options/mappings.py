@@ -6,9 +6,9 @@ The first mapping whose source matches applies, in the order of the configuratio
 
 from collections.abc import Callable, Iterable
 
-from headwater.exchange.access_options import MappingOptions
 from headwater.model.subject import matches
 from headwater.model.subject_transform import SubjectTransform
+from headwater.options.access import MappingOptions
 
 
 class Mapping:

@@ -17,7 +17,7 @@ else:
 from collections import OrderedDict
 from collections.abc import Callable
 
-from headwater.exchange.auth.permissions import Rules
+from headwater.authorization.permissions import Rules
 
 REMEMBERED: int = 1024  # cached results of each kind
 REPLIES: int = 1 << 16  # reply subjects kept, 200 bytes each: the most requests that one client may leave unanswered

@@ -9,10 +9,10 @@ A connection joins one account here to one account there.
 from typing import TYPE_CHECKING
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, UserOptions
 from headwater.model.record import Record
 from headwater.net.address import url_address
 from headwater.net.listener_options import TlsOptions
+from headwater.options.access import GLOBAL_ACCOUNT, UserOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

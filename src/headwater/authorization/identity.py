@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.exchange.access_options import GLOBAL_ACCOUNT, Permissions
-from headwater.exchange.auth.permissions import Rules
+from headwater.authorization.permissions import Rules
 from headwater.model.record import Record
+from headwater.options.access import GLOBAL_ACCOUNT, Permissions
 from headwater.wire.handshake import ConnectOptions
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from headwater.exchange.auth.identity import Identity, PasswordCheck, Refusal
+from headwater.authorization.identity import Identity, PasswordCheck, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ allowed subjects allows everything.
 
 from collections.abc import Iterable
 
-from headwater.exchange.access_options import Permissions, SubjectRules
 from headwater.model.subject import encode_subjects, is_within, matches, patterns_overlap
+from headwater.options.access import Permissions, SubjectRules
 
 
 class SubjectSet:

@@ -9,23 +9,23 @@ All listeners share one gate; a WebSocket listener with its own users has its ow
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from headwater.exchange.access_options import (
+from headwater.authorization.identity import Credentials, Identity, PasswordCheck, Refusal, Verdict
+from headwater.authorization.permissions import Rules, rules_of
+from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.passwords import is_correct, is_hashed, require_bcrypt
+from headwater.model.signatures import decode_base64, is_signed, require_nacl
+from headwater.options.access import (
     GLOBAL_ACCOUNT,
     AccountOptions,
     AuthorizationOptions,
     Permissions,
     UserOptions,
 )
-from headwater.exchange.auth.identity import Credentials, Identity, PasswordCheck, Refusal, Verdict
-from headwater.exchange.auth.permissions import Rules, rules_of
-from headwater.exchange.options import BrokerOptions
-from headwater.model.nkey import NkeyKind, decode_nkey
-from headwater.model.passwords import is_correct, is_hashed, require_bcrypt
-from headwater.model.signatures import decode_base64, is_signed, require_nacl
+from headwater.options.broker import BrokerOptions
 
 if TYPE_CHECKING:
-    from headwater.exchange.auth.callout import Callout, Question
-    from headwater.exchange.auth.operator import Trust
+    from headwater.authorization.callout import Callout, Question
+    from headwater.authorization.operator import Trust
     from headwater.wire.handshake import ConnectOptions
     from headwater.wire.jwt import Token, UserBody
 
@@ -66,7 +66,7 @@ class Gate:
             require_nacl()
         self._callout: Callout | None = None
         if options.authorization.callout is not None:
-            from headwater.exchange.auth.callout import configured
+            from headwater.authorization.callout import configured
 
             require_nacl()
             self._callout = configured(options.authorization.callout)
@@ -80,7 +80,7 @@ class Gate:
         )
         self.trust = trust
         if options.operator is not None and trust is None:
-            from headwater.exchange.auth.operator import Trust
+            from headwater.authorization.operator import Trust
 
             require_nacl()
             self.trust = Trust(options.operator)
@@ -92,7 +92,7 @@ class Gate:
         callout = self._callout_for(shown, verdict)
         if callout is None:
             return self.without_callout_requests(verdict) if isinstance(verdict, Identity) else verdict
-        from headwater.exchange.auth.callout import Question
+        from headwater.authorization.callout import Question
 
         return Question(callout, shown, connect)
 
@@ -113,7 +113,7 @@ class Gate:
         callout = self._callout if self.trust is None else self.trust.callout_of(identity.account)
         if callout is None:
             return identity
-        from headwater.exchange.auth.callout import guarded
+        from headwater.authorization.callout import guarded
 
         return guarded(identity, callout)
 
@@ -131,7 +131,7 @@ class Gate:
         """The identity of a user that a callout service has returned."""
         if self.trust is not None:
             return self.trust.place(question, user, body, now)
-        from headwater.exchange.auth.callout import place
+        from headwater.authorization.callout import place
 
         options = self._options
         defaults: dict[str, Rules | None] = {GLOBAL_ACCOUNT: None, options.system_account: None}

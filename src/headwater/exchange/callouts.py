@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from headwater.authorization.callout import SUBJECT, XKEY_HEADER, Question, guarded, read_answer, request_claims
+from headwater.authorization.identity import Identity, Refusal
+from headwater.authorization.server_keys import ServerKeys
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.auth.callout import SUBJECT, XKEY_HEADER, Question, guarded, read_answer, request_claims
-from headwater.exchange.auth.identity import Identity, Refusal
-from headwater.exchange.auth.server_keys import ServerKeys
 from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.wire.jwt import Token, UserBody
 

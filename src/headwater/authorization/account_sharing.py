@@ -1,15 +1,15 @@
 """Exports, imports and mappings in an account's JWT, in the form of the configuration. Pure.
 
 An export that requires a token from its importers and invalid entries are left out; `left_out_of` names them for the
-log. exchange/import_rules.py later leaves out imports that no export allows.
+log. options/import_rules.py later leaves out imports that no export allows.
 """
 
 from collections.abc import Iterator
 from typing import Literal
 
-from headwater.exchange.access_options import ExportOptions, ImportOptions, MappingOptions
-from headwater.exchange.mappings import Mapping
 from headwater.model.subject import is_literal, is_valid_subject
+from headwater.options.access import ExportOptions, ImportOptions, MappingOptions
+from headwater.options.mappings import Mapping
 from headwater.wire.jwt import AccountBody, ExportClaims
 
 OWN_TIER = "R1"  # our streams have one replica

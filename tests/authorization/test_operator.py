@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from support.operator_chain import Chain, Key
 
+from headwater.authorization.identity import Credentials, Identity, Refusal
+from headwater.authorization.operator import Trust
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import OperatorOptions
-from headwater.exchange.auth.identity import Credentials, Identity, Refusal
-from headwater.exchange.auth.operator import Trust
 from headwater.model.nkey import NkeyKind
+from headwater.options.access import OperatorOptions
 
 CHAIN = Chain()
 USER = Key(NkeyKind.USER, 1)

@@ -7,10 +7,10 @@ import zoneinfo
 from datetime import datetime, timedelta, tzinfo
 from ipaddress import ip_address, ip_network
 
-from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
-from headwater.exchange.auth.identity import Identity, Refusal
-from headwater.exchange.auth.permissions import Rules
+from headwater.authorization.identity import Identity, Refusal
+from headwater.authorization.permissions import Rules
 from headwater.model.subject import is_valid_subject
+from headwater.options.access import Permissions, ResponseRules, SubjectRules
 from headwater.wire.jwt import DefaultPermissions, Token, UserBody, UserLimits
 
 _CONNECTION_TYPES = {"STANDARD", "WEBSOCKET", "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "IN_PROCESS"}

@@ -1,7 +1,7 @@
 """Which imports are allowed, decided from the options alone."""
 
-from headwater.exchange.access_options import AccountOptions, ExportOptions, ImportOptions
-from headwater.exchange.import_rules import check_imports, export_for
+from headwater.options.access import AccountOptions, ExportOptions, ImportOptions
+from headwater.options.import_rules import check_imports, export_for
 
 
 def service(account: str, subject: str, to: str = "") -> ImportOptions:

@@ -14,12 +14,12 @@ on the request subject (`guarded`). The service decides on leaf nodes as on clie
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headwater.authorization.identity import Credentials, Identity, Refusal
+from headwater.authorization.permissions import Rules
+from headwater.authorization.server_keys import ServerKeys
+from headwater.authorization.user_claims import comes_from, identity_of, is_valid_at, may_come_by
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.access_options import AuthCalloutOptions, SubjectRules
-from headwater.exchange.auth.identity import Credentials, Identity, Refusal
-from headwater.exchange.auth.permissions import Rules
-from headwater.exchange.auth.server_keys import ServerKeys
-from headwater.exchange.auth.user_claims import comes_from, identity_of, is_valid_at, may_come_by
+from headwater.options.access import AuthCalloutOptions, SubjectRules
 from headwater.wire.jwt import Token, UserBody, decode_answer, decode_user
 
 if TYPE_CHECKING:

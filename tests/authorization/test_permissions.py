@@ -5,10 +5,10 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.exchange.access_options import Permissions, SubjectRules
-from headwater.exchange.auth.guard import Guard
-from headwater.exchange.auth.permissions import Rules
+from headwater.authorization.guard import Guard
+from headwater.authorization.permissions import Rules
 from headwater.model.subject import matches
+from headwater.options.access import Permissions, SubjectRules
 from headwater.wire.message_view import composed
 
 TOKENS = ["a", "b"]

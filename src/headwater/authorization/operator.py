@@ -12,9 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater.errors import ConfigError, RemoteProtocolError
-from headwater.exchange.access_options import AccountOptions, JetStreamLimits, OperatorOptions
-from headwater.exchange.auth.account_sharing import (
+from headwater.authorization.account_sharing import (
     OWN_TIER,
     exports_of,
     imports_of,
@@ -22,9 +20,9 @@ from headwater.exchange.auth.account_sharing import (
     mappings_of,
     trace_of,
 )
-from headwater.exchange.auth.callout import Callout, Question
-from headwater.exchange.auth.identity import Credentials, Identity, Lookup, Refusal
-from headwater.exchange.auth.user_claims import (
+from headwater.authorization.callout import Callout, Question
+from headwater.authorization.identity import Credentials, Identity, Lookup, Refusal
+from headwater.authorization.user_claims import (
     comes_from,
     default_rules,
     has_own_limits,
@@ -33,8 +31,10 @@ from headwater.exchange.auth.user_claims import (
     is_valid_at,
     may_come_by,
 )
+from headwater.errors import ConfigError, RemoteProtocolError
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.signatures import decode_base64, is_signed
+from headwater.options.access import AccountOptions, JetStreamLimits, OperatorOptions
 from headwater.wire import error_texts
 from headwater.wire.jwt import (
     AccountBody,

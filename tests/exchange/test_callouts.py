@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from headwater.exchange.access_options import SYSTEM_ACCOUNT
+from headwater.authorization.callout import SUBJECT, Callout, Question
+from headwater.authorization.identity import Credentials, Identity, Refusal
+from headwater.authorization.server_keys import ServerKeys
 from headwater.exchange.accounts import Accounts
-from headwater.exchange.auth.callout import SUBJECT, Callout, Question
-from headwater.exchange.auth.callouts import Callouts
-from headwater.exchange.auth.identity import Credentials, Identity, Refusal
-from headwater.exchange.auth.server_keys import ServerKeys
+from headwater.exchange.callouts import Callouts
+from headwater.options.access import SYSTEM_ACCOUNT
 from headwater.wire.handshake import ConnectOptions
 
 CALLOUT = Callout("$G", "A", frozenset({"auth"}), "", frozenset(), frozenset({"A"}))

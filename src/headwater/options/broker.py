@@ -15,7 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import (
+from headwater.model.record import Record
+from headwater.model.stream_limits import ServerLimits
+from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
+from headwater.net.limits import Limits
+from headwater.net.listener_options import TlsOptions, WebSocketOptions, check_port
+from headwater.options.access import (
     GLOBAL_ACCOUNT,
     SYSTEM_ACCOUNT,
     AccountOptions,
@@ -24,18 +29,14 @@ from headwater.exchange.access_options import (
     MappingOptions,
     OperatorOptions,
 )
-from headwater.model.record import Record
-from headwater.model.stream_limits import ServerLimits
-from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
-from headwater.net.limits import Limits
-from headwater.net.listener_options import TlsOptions, WebSocketOptions, check_port
+from headwater.options.store_folders import part_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.exchange.cluster_options import ClusterOptions
-    from headwater.exchange.leaf_options import LeafOptions
     from headwater.model.worker_options import WorkerOptions
+    from headwater.options.cluster import ClusterOptions
+    from headwater.options.leaf import LeafOptions
 
 SyncPolicy = Literal["always", "interval", "never"]
 
@@ -128,8 +129,6 @@ class BrokerOptions(Record):
         directory = str(self.store_dir)
         if self.worker is None or not self.worker.spread:
             return directory
-        from headwater.exchange.account import part_of  # here: the commands read options, and need no router
-
         return part_of(directory, self.worker.number)
 
     def _check_leafnodes(self, leafnodes: "LeafOptions") -> None:
@@ -163,13 +162,13 @@ class BrokerOptions(Record):
     def _check_subjects(self) -> None:
         """Check imports and mappings; their modules are imported only if there are any."""
         if any(account.imports for account in self.accounts):
-            from headwater.exchange.import_rules import check_imports
+            from headwater.options.import_rules import check_imports
 
             for problem in check_imports(self.accounts)[1]:
                 raise ConfigError(problem.reason, value=problem.account)
         mappings = [*self.mappings, *(one for account in self.accounts for one in account.mappings)]
         if mappings:
-            from headwater.exchange.mappings import Mapping
+            from headwater.options.mappings import Mapping
 
             for mapping in mappings:
                 try:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from headwater.exchange.access_options import MappingOptions
-from headwater.exchange.mappings import Mappings
+from headwater.options.access import MappingOptions
+from headwater.options.mappings import Mappings
 
 
 def mapping(source: str, *destinations: tuple[str, int, str] | str) -> MappingOptions:

@@ -8,7 +8,7 @@ from support.operator_chain import Chain, Key
 from support.raw_wire import RawLink, connect_op, read_info, split_deliveries
 from support.traces import hpub, receive_report
 
-from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
+from headwater.authorization.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
 from headwater.model.nkey import NkeyKind
 from headwater.wire.jwt import (
     AccountBody,

@@ -8,9 +8,9 @@ circulate are refused: a service whose requests return to its importer, streams 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from headwater.exchange.access_options import AccountOptions, ExportOptions, ImportOptions
 from headwater.model.subject import is_valid_subject
 from headwater.model.subject_rename import SubjectRename, common_pattern
+from headwater.options.access import AccountOptions, ExportOptions, ImportOptions
 
 
 class ImportProblem(NamedTuple):

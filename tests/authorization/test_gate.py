@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from headwater.authorization.gate import Gate
+from headwater.authorization.identity import WEBSOCKET, Credentials, Identity, PasswordCheck, Refusal, shown_in
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, UserOptions
-from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import WEBSOCKET, Credentials, Identity, PasswordCheck, Refusal, shown_in
-from headwater.exchange.options import BrokerOptions
 from headwater.net.listener_options import TlsOptions, WebSocketOptions
+from headwater.options.access import AccountOptions, AuthorizationOptions, UserOptions
+from headwater.options.broker import BrokerOptions
 from headwater.wire.handshake import ConnectOptions
 
 SECRET = "hunter2"

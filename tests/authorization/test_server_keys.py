@@ -2,8 +2,8 @@
 
 import pytest
 
+from headwater.authorization.server_keys import ServerKeys
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.auth.server_keys import ServerKeys
 from headwater.model.nkey import NkeyKind, decode_nkey
 
 

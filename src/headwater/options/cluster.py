@@ -3,9 +3,9 @@
 from typing import Literal
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import SubjectRules
 from headwater.model.record import Record
 from headwater.net.listener_options import TlsOptions
+from headwater.options.access import SubjectRules
 
 
 class ClusterOptions(Record, secret=("routes", "password")):

@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.exchange.options import BrokerOptions
+from headwater.options.broker import BrokerOptions
 
 
 @pytest.mark.parametrize(

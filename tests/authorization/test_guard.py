@@ -1,8 +1,8 @@
 """A guard's caches of decisions, and its reply subjects."""
 
-from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
-from headwater.exchange.auth.guard import REMEMBERED, REPLIES, Guard
-from headwater.exchange.auth.permissions import Rules
+from headwater.authorization.guard import REMEMBERED, REPLIES, Guard
+from headwater.authorization.permissions import Rules
+from headwater.options.access import Permissions, ResponseRules, SubjectRules
 from headwater.wire.message_view import composed
 
 
