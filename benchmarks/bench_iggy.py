@@ -406,8 +406,8 @@ if __name__ == "__main__":
             asyncio.run(run_client(int(port), name, int(size), int(batches)))
             os._exit(0)  # the released client sometimes aborts in its own clean-up
         case ["--server", sync, directory]:
-            from headwater.cli.event_loop import loop_factory
             from headwater.server.heap_limits import limit_heaps
+            from headwater.serving.event_loop import loop_factory
 
             limit_heaps()  # as `serve` does
             with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -35,7 +35,7 @@ SETTINGS = {
 
 _LISTENING = re.compile(rb"Listening for client connections on \S+:(\d+)")
 _FIND_INTERPRETED = """
-import sys, pathlib, headwater.cli.serve, headwater.server.broker
+import sys, pathlib, headwater.serving.command, headwater.server.broker
 hot = [m for n, m in list(sys.modules.items()) if n.startswith("headwater.") and getattr(m, "__file__", None)]
 for m in hot:
     path = pathlib.Path(m.__file__)

@@ -132,7 +132,7 @@ def config_fields() -> str:
 
 def serve_flags() -> str:
     """Every flag of `headwater serve`."""
-    from headwater.cli.serve_flags import GROUPS
+    from headwater.serving.serve_flags import GROUPS
 
     rows = []
     for title, flags in GROUPS.items():

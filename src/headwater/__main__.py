@@ -10,7 +10,7 @@ def main() -> int:
     """Run the command line; returns the exit status. A SIGINT ends it without a traceback, whatever is being imported."""
     try:
         if sys.argv[1:2] == ["serve"]:
-            from headwater.cli.early_end import end_at_once
+            from headwater.serving.early_end import end_at_once
 
             end_at_once()
         gc.disable()  # imported objects stay: `headwater.cli.main` enables it

@@ -56,14 +56,14 @@ def test_a_foreseen_error_is_one_line_and_status_1(
     assert capsys.readouterr().err == "headwater doctor: no Java (install one)\n"
 
 
-@pytest.mark.parametrize(("verb", "status"), [("serve", 0), ("doctor", 130)])
+@pytest.mark.parametrize(("verb", "module", "status"), [("serve", "serving.command", 0), ("doctor", "cli.doctor", 130)])
 def test_sigint_before_a_verb_handles_signals_ends_it_without_a_traceback(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str, status: int
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str, module: str, status: int
 ) -> None:
     def interrupted(argv: list[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"headwater.cli.{verb}.main", interrupted)
+    monkeypatch.setattr(f"headwater.{module}.main", interrupted)
     assert command.main([verb]) == status
     assert capsys.readouterr().err == ""
 

@@ -18,9 +18,9 @@ OURS_ON_REQUEST = (
     "headwater.wire.jwt", "headwater.authorization.operator", "headwater.cluster.",
     "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.options.mappings",
     "headwater.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
-    "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals",
+    "headwater.exchange.tracing", "headwater.serving.iggy_flags", "headwater.serving.process_signals",
     "headwater.server.config.reload",
-    "headwater.cli.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
+    "headwater.serving.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
     "headwater.server.faces", "headwater.spark", "headwater.streams", "headwater.wire.route",
 )  # fmt: skip
 JETSTREAM_WHEN_NEEDED = (

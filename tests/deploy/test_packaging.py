@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater.cli import config_check
-from headwater.cli.serve_flags import read
-from headwater.cli.serve_setup import read_file
 from headwater.server.config.schema import load
+from headwater.serving import config_check
+from headwater.serving.serve_flags import read
+from headwater.serving.setup import read_file
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -16,7 +16,6 @@ from support.headwater_server import start_headwater
 from support.in_loop import in_loop
 from support.raw_wire import RawLink
 
-from headwater.cli.serving import Serving
 from headwater.durable_files.files import File, OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.account import Account
@@ -26,6 +25,7 @@ from headwater.server import heap_limits
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.server.late_streams import PARTS, LateStreams
+from headwater.serving.process import Serving
 
 MOST_MODULES = 24  # that one part imports
 CHANGING = re.compile(rb'"(?:created|ts)":"[^"]*"|(?<=made 1 )\d+')  # the size of a document with a time, too
@@ -224,10 +224,10 @@ async def test_one_account_that_fails_does_not_keep_the_others_from_theirs(tmp_p
 
 def test_no_part_takes_long() -> None:
     program = (
-        "import sys, headwater.cli.serve\n"
+        "import sys, headwater.serving.command\n"
         "from headwater.net.lean_imports import import_asyncio, import_msgspec\n"
         "import_asyncio()\n"
-        "import headwater.cli.serving\n"
+        "import headwater.serving.process\n"
         "from headwater.server.late_streams import PARTS\n"
         "import_msgspec()\n"
         "for name in PARTS:\n"
@@ -296,8 +296,8 @@ def test_an_end_at_once_leaves_a_store_that_the_next_server_can_use(end: str, tm
 def test_a_process_without_descriptors_loads_all_the_same(load: str, tmp_path: Path) -> None:
     program = (
         "import asyncio, os, resource, sys\n"
-        "from headwater.cli import serving\n"
-        "load_late = serving.Serving._load_late\n"
+        "from headwater.serving import process\n"
+        "load_late = process.Serving._load_late\n"
         "async def full(self):\n"
         "    taken = set(map(int, os.listdir('/proc/self/fd')))\n"
         "    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
@@ -316,8 +316,8 @@ def test_a_process_without_descriptors_loads_all_the_same(load: str, tmp_path: P
         "        self._stop.set()\n"
         "    router.subscribe_internal(b'i', note)\n"
         "    router.publish(b'$JS.API.INFO', b'i', b'', b'')\n"
-        "serving.Serving._load_late = full\n"
-        "from headwater.cli.serve import main\n"
+        "process.Serving._load_late = full\n"
+        "from headwater.serving.command import main\n"
         "sys.exit(main(['-a', '127.0.0.1', '-p', '-1', '-js', '-sd', sys.argv[1]]))\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path), load]

@@ -23,13 +23,13 @@ from rich.table import Table
 
 from headwater.cli.demo_events import SUBJECTS, EventLines, git_history, read_lines
 from headwater.cli.directory_lock import locked
-from headwater.cli.event_loop import loop_factory
 from headwater.cli.run_history import RunHistory
 from headwater.client.client import connect
 from headwater.client.jetstream_types import StreamConfig
 from headwater.cloudevents import to_binary
 from headwater.errors import EnvironmentProblem
 from headwater.server.broker import Broker
+from headwater.serving.event_loop import loop_factory
 
 if TYPE_CHECKING:
     from headwater.spark.run import PipelineCounts

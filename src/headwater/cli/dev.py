@@ -16,11 +16,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from headwater.cli.event_loop import loop_factory
 from headwater.cluster.service import Cluster
 from headwater.errors import ConfigError, HeadwaterError
 from headwater.options.cluster import ClusterOptions
 from headwater.server.broker import Broker
+from headwater.serving.event_loop import loop_factory
 
 HOST = "127.0.0.1"
 # Their 496 routes are in one process, and gossip grows with the cube: 64 took 50 s on a loaded machine where 32 took 5 s.

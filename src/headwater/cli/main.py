@@ -31,7 +31,9 @@ VERBS = {
     "account": Verb("headwater.cli.nats_backup:account", "the account: info, backup, restore"),
     "bench": Verb("headwater.cli.nats_bench:bench", "measure a server with this client, in the words of `nats bench`"),
     "completion": Verb("headwater.cli.completion:main", "`completion bash|zsh|fish`: a script for the shell's TAB key"),
-    "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
+    "config": Verb(
+        "headwater.serving.config_check:main", "`config check FILE`: what is wrong with a configuration file"
+    ),
     "consumer": Verb(
         "headwater.cli.nats_consumers:consumer", "consumers: add, edit, ls, info, next, sub, pause, rm, …"
     ),
@@ -54,7 +56,7 @@ VERBS = {
     "reply": Verb("headwater.cli.nats_messages:reply", "answer requests"),
     "request": Verb("headwater.cli.nats_messages:request", "ask, and print the answer"),
     "rtt": Verb("headwater.cli.nats_messages:rtt", "how long a round trip to the server takes"),
-    "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),
+    "serve": Verb("headwater.serving.command:main", "run the broker, with nats-server's flags and configuration files"),
     "server": Verb(
         "headwater.cli.nats_server:server", "servers: info, list, ping, report; check for monitoring systems"
     ),

@@ -8,11 +8,11 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from headwater.cli import serve_flags
-from headwater.cli.go_flags import Value
 from headwater.errors import EnvironmentProblem, open_failure
 from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
 from headwater.server.config.draft import Draft, ServerConfig
+from headwater.serving import serve_flags
+from headwater.serving.go_flags import Value
 
 if TYPE_CHECKING:
     from headwater.server.config.draft import LoggingOptions

@@ -31,10 +31,6 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from headwater import __version__
-from headwater.cli.event_loop import loop_factory
-from headwater.cli.go_flags import Value
-from headwater.cli.serve_setup import configure, reopen_log
-from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.jetstream_workers.line import ALL
 from headwater.model.worker_options import WorkerOptions
@@ -47,6 +43,10 @@ from headwater.net.tcp import reserve
 from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import ServerConfig
 from headwater.server.service_manager import READY, STOPPING, notify
+from headwater.serving.event_loop import loop_factory
+from headwater.serving.go_flags import Value
+from headwater.serving.process import PROGRAM, Serving, log_store, run
+from headwater.serving.setup import configure, reopen_log
 
 if TYPE_CHECKING:
     from headwater.cluster.service import Cluster

@@ -68,7 +68,8 @@ def test_it_listens_says_so_and_ends_on_a_signal_with_status_0(number: signal.Si
 
 
 @pytest.mark.parametrize(
-    "imported", ["headwater.cli.early_end", "headwater.cli.serve_flags", "asyncio", "headwater.exchange.sessions"]
+    "imported",
+    ["headwater.serving.early_end", "headwater.serving.serve_flags", "asyncio", "headwater.exchange.sessions"],
 )
 def test_sigint_while_it_starts_ends_it_with_status_0_and_no_traceback(imported: str) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1"]

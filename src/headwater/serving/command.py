@@ -12,11 +12,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headwater.cli import serve_flags
-from headwater.cli.go_flags import Value
-from headwater.cli.serve_setup import configure, raise_descriptor_limit, set_up_logging
 from headwater.errors import ConfigError, HeadwaterError
 from headwater.net.lean_imports import import_asyncio, import_msgspec
+from headwater.serving import serve_flags
+from headwater.serving.go_flags import Value
+from headwater.serving.setup import configure, raise_descriptor_limit, set_up_logging
 from headwater.version import COMPATIBLE_VERSION, VERSION
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
         print(serve_flags.usage())
         return 0
     if "signal" in flags:
-        from headwater.cli.process_signals import send
+        from headwater.serving.process_signals import send
 
         send(str(flags["signal"]))
         return 0
@@ -56,7 +56,7 @@ def _check(flags: dict[str, Value]) -> int:
     if not flags.get("config"):
         print("headwater: must specify [-c, --config] option to check configuration file syntax", file=sys.stderr)
         return 1
-    from headwater.cli.config_check import check
+    from headwater.serving.config_check import check
 
     return check(str(flags["config"]))
 
@@ -80,12 +80,12 @@ def _run(flags: dict[str, Value]) -> int:
         import_msgspec()
     import asyncio
 
-    from headwater.cli.event_loop import loop_factory
-    from headwater.cli.serving import Serving, run
+    from headwater.serving.event_loop import loop_factory
+    from headwater.serving.process import Serving, run
 
     try:
         if not alone:
-            from headwater.cli.workers import Workers
+            from headwater.serving.workers import Workers
 
             gc.enable()
             return Workers(config, flags, iggy).run()
@@ -94,7 +94,7 @@ def _run(flags: dict[str, Value]) -> int:
             serving.broker.stream_services.greets_first = greets_first
             run(runner, serving)
     except HeadwaterError as error:
-        from headwater.cli.start_failures import start_failure
+        from headwater.serving.start_failures import start_failure
 
         logger.critical("%s", start_failure(error, config))
         return 1
@@ -104,6 +104,6 @@ def _run(flags: dict[str, Value]) -> int:
 def _iggy(flags: dict[str, Value]) -> "IggyOptions | None":
     if not any(name.startswith("iggy") for name in flags):
         return None
-    from headwater.cli.iggy_serving import read
+    from headwater.serving.iggy_flags import read
 
     return read(flags, os.environ)

@@ -12,12 +12,12 @@ import pytest
 from support.iggy_peers import talk, with_released_client
 from support.worker_processes import children, ready, started, until_printed
 
-from headwater.cli import serve_flags
-from headwater.cli.go_flags import Value
-from headwater.cli.iggy_serving import read
 from headwater.errors import ConfigError
 from headwater.iggy.face import IggyOptions
 from headwater.iggy_client.sync import connect
+from headwater.serving import serve_flags
+from headwater.serving.go_flags import Value
+from headwater.serving.iggy_flags import read
 
 
 def test_the_flags_name_addresses() -> None:

@@ -2,7 +2,7 @@
 
 A KeyboardInterrupt would work between two statements of ours. But Python raises it anywhere, and when it is raised in a
 callback of an import, or in a half-constructed event loop, it is printed as ignored, and the server starts after all. No
-resource needs closing at this point: `serving.run` installs its own handlers before it opens a store or a port.
+resource needs closing at this point: `process.run` installs its own handlers before it opens a store or a port.
 """
 
 import os

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.process_signals import running, send
 from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.serving.process_signals import running, send
 
 
 def process_list(directory: Path, lines: dict[int, str]) -> Path:

@@ -13,10 +13,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from headwater.cli.serve_setup import read_file
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 from headwater.server.config.draft import ServerConfig
 from headwater.server.config.schema import load
+from headwater.serving.setup import read_file
 
 
 def main(argv: list[str]) -> int:

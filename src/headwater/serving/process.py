@@ -16,7 +16,6 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import headwater
-from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.net.address import bracketed, reachable
 from headwater.net.listening import inherit, left_over
@@ -26,6 +25,7 @@ from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.server.garbage import GarbagePolicy
 from headwater.server.service_manager import READY, STOPPING, activated, notify
+from headwater.serving.setup import reopen_log, set_up_logging
 from headwater.version import COMPATIBLE_VERSION
 
 if TYPE_CHECKING:

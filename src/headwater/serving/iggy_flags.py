@@ -11,10 +11,10 @@ store is created. `server/faces/iggy.py` uses the options.
 from collections.abc import Mapping
 from typing import Any
 
-from headwater.cli.go_flags import Value
 from headwater.errors import ConfigError
 from headwater.iggy.face import Address, IggyOptions
 from headwater.iggy.service_options import ServiceOptions
+from headwater.serving.go_flags import Value
 
 ANY_PORT = -1
 _FLAGS = {

@@ -6,10 +6,10 @@ the draft configuration, which comes from the file or is empty.
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.cli.go_flags import Flag, Kind, Value, parse
 from headwater.errors import ConfigError
 from headwater.net.address import url_address
 from headwater.server.config.draft import Draft
+from headwater.serving.go_flags import Flag, Kind, Value, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

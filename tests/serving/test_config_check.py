@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli import config_check
-from headwater.cli.config_check import main
-from headwater.cli.serve import main as serve
+from headwater.serving import config_check
+from headwater.serving.command import main as serve
+from headwater.serving.config_check import main
 
 
 def test_a_good_file_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

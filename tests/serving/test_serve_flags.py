@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from support.nats_server import nats_server_binary
 
-from headwater.cli.serve_flags import FLAGS, apply, read, usage
 from headwater.errors import ConfigError
 from headwater.net.listener_options import MonitoringOptions, TlsOptions
 from headwater.options.access import AuthorizationOptions
 from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import Draft, LoggingOptions, ServerConfig
+from headwater.serving.serve_flags import FLAGS, apply, read, usage
 
 
 def configured(words: str, draft: Draft | None = None) -> ServerConfig:

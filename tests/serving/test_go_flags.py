@@ -2,8 +2,8 @@
 
 import pytest
 
-from headwater.cli.go_flags import Flag, Kind, Value, parse
 from headwater.errors import ConfigError
+from headwater.serving.go_flags import Flag, Kind, Value, parse
 
 FLAGS = (
     Flag(("p", "port"), "port", Kind.NUMBER, ""),
