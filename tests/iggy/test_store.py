@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import OsFiles
 from headwater.errors import EnvironmentProblem
 from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry
@@ -91,16 +91,16 @@ def test_one_copy_of_another_server_s_catalog_is_put_aside(store: Store, tmp_pat
 
 def test_a_directory_of_an_earlier_release_gets_an_identity_at_its_first_start(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
-    meta.save(OsFiles(), f"{tmp_path}/catalog", catalog_with(1).encode())
+    documents.save(OsFiles(), f"{tmp_path}/catalog", catalog_with(1).encode())
     for _ in range(2):
         store = Store(OsFiles(), str(tmp_path))
         assert store.load() == catalog_with(1)
         assert store.findings == []
         store.close()
-    documents = [meta.load_copy(OsFiles(), f"{tmp_path}/{name}") for name in ("catalog", "store")]
-    identities = {document.identity for document in documents if document is not None}
+    found = [documents.load_copy(OsFiles(), f"{tmp_path}/{name}") for name in ("catalog", "store")]
+    identities = {document.identity for document in found if document is not None}
     assert len(identities) == 1
-    assert identities != {meta.NO_IDENTITY}
+    assert identities != {documents.NO_IDENTITY}
 
 
 def test_what_nothing_owns_is_swept_away(store: Store, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import OsFiles
 from headwater.errors import IggyError
 from headwater.iggy.catalog import Catalog, decode
@@ -56,7 +56,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def catalog(store: Path) -> Catalog:
-    document = meta.load(OsFiles(), str(store / "catalog"))
+    document = documents.load(OsFiles(), str(store / "catalog"))
     assert document is not None
     return decode(document)
 
@@ -164,7 +164,7 @@ def test_offsets_that_cannot_be_read_are_a_loss_that_is_told(store: Path) -> Non
 def test_a_store_without_identities_learns_them_at_its_first_start(store: Path) -> None:
     old = catalog(store)
     known, old.identities = old.identities, {}
-    meta.save(OsFiles(), str(store / "catalog"), old.encode())
+    documents.save(OsFiles(), str(store / "catalog"), old.encode())
     assert run(store, all_is_served) == []
     learnt = catalog(store).identities
     partitions = {uid for entry in old.streams[0].topics for uid in entry.partitions}

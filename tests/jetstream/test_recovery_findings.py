@@ -83,9 +83,9 @@ def dangling_link(directory: Path) -> None:
 
 
 def unknown_version(directory: Path) -> None:
-    from headwater.durable_files import meta
+    from headwater.durable_files import documents
 
-    meta.save(OsFiles(), str(bad(directory) / "stream"), b'{"config": 7}')
+    documents.save(OsFiles(), str(bad(directory) / "stream"), b'{"config": 7}')
 
 
 async def expect_put_aside(desk: Desk) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.jetstream import state_keeper
 from headwater.jetstream.state_keeper import KeptConsumer, StateKeeper
 from headwater.jetstream_documents.consumers import ConsumerConfig
@@ -69,7 +69,9 @@ class Place:
 
     async def save(self, consumer: KeptConsumer) -> None:
         frame = self.keeper.cover(consumer)
-        meta.save(self.files, f"{STATES}/{consumer.name}", msgspec.msgpack.encode((frame, consumer.state.snapshot())))
+        documents.save(
+            self.files, f"{STATES}/{consumer.name}", msgspec.msgpack.encode((frame, consumer.state.snapshot()))
+        )
 
     async def settle(self) -> None:
         self.settled += 1
@@ -92,7 +94,7 @@ class Place:
 def recovered(files: RecordingFiles) -> Consumer:
     """The consumer as a start after a crash finds it."""
     files.mkdir(STATES)  # a directory is durable once it is made; the recorded one would need a sync
-    document = meta.load(files, f"{STATES}/c")
+    document = documents.load(files, f"{STATES}/c")
     again = Consumer(ConsumerConfig(ack_policy="explicit", max_ack_pending=-1), 1)
     saved = 0
     if document is not None:

@@ -3,7 +3,7 @@
 from google_crc32c import value as crc32c
 from support.recording_files import RecordingFiles
 
-from headwater.durable_files.meta import load
+from headwater.durable_files.documents import load
 from headwater.streams.clean_index import INDEX_FILE, absences_of, facts_of, load_index
 from headwater.streams.index import SparseIndex
 from headwater.streams.log import Log

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.durable_files.meta import NO_IDENTITY
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.streams.end_file import END_FILE_SIZE, RecordedEnd, decode_end, encode_end
 
 OFFSETS = st.integers(0, (1 << 63) - 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import OsFiles
 from headwater.iggy_wire.batches import messages
 from headwater.operations.inspection import repair, survey
@@ -98,7 +98,7 @@ def test_a_flipped_bit_costs_what_it_cost_then_and_is_reported(directory: str) -
 def test_its_documents_are_read_and_written_anew(directory: str) -> None:
     path = f"{directory}/../stream"
     damage: list[str] = []
-    assert meta.load(OsFiles(), path, damage) == b'{"a document":2}'
-    meta.save(OsFiles(), path, b"new")
-    assert meta.load(OsFiles(), path, damage) == b"new"
+    assert documents.load(OsFiles(), path, damage) == b'{"a document":2}'
+    documents.save(OsFiles(), path, b"new")
+    assert documents.load(OsFiles(), path, damage) == b"new"
     assert damage == []

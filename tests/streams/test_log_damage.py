@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from support.recording_files import Disk, RecordingFiles
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.errors import CorruptLog
 from headwater.operations.inspection import survey
 from headwater.streams.clean_index import INDEX_FILE
@@ -262,9 +262,9 @@ def test_a_log_of_a_newer_version_is_refused_and_not_touched() -> None:
     log = Log.open(files, DIRECTORY, OPTIONS, 1)
     append(log, [b"one"])
     log.close()
-    document = meta.load(files, f"{DIRECTORY}/log.state")
+    document = documents.load(files, f"{DIRECTORY}/log.state")
     assert document is not None
-    meta.save(files, f"{DIRECTORY}/log.state", document.replace(b'"format_version": 2', b'"format_version": 3'))
+    documents.save(files, f"{DIRECTORY}/log.state", document.replace(b'"format_version": 2', b'"format_version": 3'))
     before = files.snapshot()
     with pytest.raises(CorruptLog, match="newer Headwater"):
         Log.open(files, DIRECTORY, OPTIONS, 1)

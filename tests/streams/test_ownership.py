@@ -2,7 +2,7 @@
 
 from support.recording_files import RecordingFiles
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions
@@ -28,7 +28,7 @@ def test_a_log_of_its_own_files_has_no_strangers() -> None:
     files = RecordingFiles()
     identity = filled(files, "A")
     notes: list[str] = []
-    owner = judge_owner(files, "A", [0, 2, 4], meta.NO_IDENTITY, notes)
+    owner = judge_owner(files, "A", [0, 2, 4], documents.NO_IDENTITY, notes)
     assert (owner.identity, owner.strangers, notes) == (identity, [], [])
     assert owner.state is not None
     assert owner.state.closed
@@ -39,9 +39,9 @@ def test_a_log_of_its_own_files_has_no_strangers() -> None:
 def test_the_segments_outvote_both_copies_of_a_state_and_a_stream_that_knows_outvotes_all() -> None:
     files = RecordingFiles(seed=1)
     mine, theirs = filled(files, "A"), filled(files, "B")
-    for copy in meta.COPIES:
+    for copy in documents.COPIES:
         files.replace_content(f"A/{STATE_DOCUMENT}{copy}", files.content(f"B/{STATE_DOCUMENT}{copy}"))
-    owner = judge_owner(files, "A", [0, 2, 4], meta.NO_IDENTITY, [])
+    owner = judge_owner(files, "A", [0, 2, 4], documents.NO_IDENTITY, [])
     assert (owner.identity, owner.state) == (mine, None)
     assert [path for path, _ in owner.strangers] == [f"A/{STATE_DOCUMENT}.a", f"A/{STATE_DOCUMENT}.b"]
     assert judge_owner(files, "A", [], mine, []).identity == mine
@@ -62,7 +62,7 @@ def test_a_segment_of_another_log_or_under_another_name_is_a_stranger() -> None:
 def test_a_state_of_an_older_time_never_has_newer_batches_cut_off() -> None:
     files = RecordingFiles(seed=3)
     filled(files, "A", 1)
-    old = {copy: files.content(f"A/{STATE_DOCUMENT}{copy}") for copy in meta.COPIES}
+    old = {copy: files.content(f"A/{STATE_DOCUMENT}{copy}") for copy in documents.COPIES}
     filled(files, "A")
     for copy, content in old.items():
         files.replace_content(f"A/{STATE_DOCUMENT}{copy}", content)
@@ -78,13 +78,13 @@ def test_equal_generations_that_differ_are_told() -> None:
     files.mkdir("A")
     state = LogState(b"identity", 0, 5, 0, marks_are_synced=True)
     for copy, end in ((".b", 7), (".a", 5)):
-        meta.save(files, f"A/{STATE_DOCUMENT}", LogState(b"identity", 0, end, 0, marks_are_synced=True).encode())
+        documents.save(files, f"A/{STATE_DOCUMENT}", LogState(b"identity", 0, end, 0, marks_are_synced=True).encode())
         kept = files.content(f"A/{STATE_DOCUMENT}{copy}")
         if copy == ".b":
-            meta.remove(files, f"A/{STATE_DOCUMENT}")
+            documents.remove(files, f"A/{STATE_DOCUMENT}")
             other = kept
     files.replace_content(f"A/{STATE_DOCUMENT}.b", other)
     notes: list[str] = []
-    owner = judge_owner(files, "A", [], meta.NO_IDENTITY, notes)
+    owner = judge_owner(files, "A", [], documents.NO_IDENTITY, notes)
     assert owner.state == state
     assert "differs from the other copy of generation 1" in notes[0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.recording_files import RecordingFiles
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.saved_state import SavedState
@@ -21,7 +21,7 @@ def make(state: LogState = STATE) -> tuple[RecordingFiles, SavedState]:
 
 
 def on_disk(files: RecordingFiles) -> LogState | None:
-    document = meta.load(files, f"log/{STATE_DOCUMENT}", identity=STATE.identity)
+    document = documents.load(files, f"log/{STATE_DOCUMENT}", identity=STATE.identity)
     return None if document is None else LogState.decode(document)
 
 

@@ -14,8 +14,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headwater.durable_files.documents import COPIES
 from headwater.durable_files.files import OsFiles, ReadOnlyFiles
-from headwater.durable_files.meta import COPIES
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.operations.inspection import Survey, repair, survey
 from headwater.streams.opening import CopyKind

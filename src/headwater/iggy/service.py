@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import Files
 from headwater.errors import IggyError
 from headwater.group_commit.kept_files import KeepingFiles
@@ -151,7 +151,7 @@ class Service:
 
     def new_identity(self, uid: int) -> bytes:
         """The identity for the documents of a new topic."""
-        return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NO_IDENTITY)))
+        return self.catalog.identities.setdefault(uid, self.entropy(len(documents.NO_IDENTITY)))
 
     # ── connected clients ──
 

@@ -23,9 +23,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
+from headwater.durable_files.documents import Copy
 from headwater.durable_files.files import File, Files, storage_error
-from headwater.durable_files.meta import Copy
 from headwater.durable_files.store_directory import remove_tree, take_directory
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.iggy import catalog as catalogs
@@ -62,7 +62,7 @@ class Store:
         self._files = files
         self._directory = directory
         self._entropy = entropy
-        self._identity = meta.NO_IDENTITY  # of this directory, once there is a catalog
+        self._identity = documents.NO_IDENTITY  # of this directory, once there is a catalog
         self._lock: File = take_directory(files, directory, ["logs", "offsets"], "Can't start Iggy")
 
     def close(self) -> None:
@@ -75,9 +75,9 @@ class Store:
         path = f"{self._directory}/catalog"
         damage: list[str] = []
         try:
-            owner = meta.load_copy(self._files, f"{self._directory}/store")
-            identity = owner.identity if owner is not None else meta.NO_IDENTITY
-            copy = meta.load_copy(self._files, path, damage, identity)
+            owner = documents.load_copy(self._files, f"{self._directory}/store")
+            identity = owner.identity if owner is not None else documents.NO_IDENTITY
+            copy = documents.load_copy(self._files, path, damage, identity)
         except OSError as error:
             raise EnvironmentProblem(f"{path} cannot be read: {error}", value=path) from error
         if copy is None:
@@ -106,20 +106,20 @@ class Store:
 
     def _sign(self, catalog: Copy) -> None:
         """Give the directory and its catalog the same identity."""
-        if catalog.identity == meta.NO_IDENTITY:
+        if catalog.identity == documents.NO_IDENTITY:
             self.save(catalog.payload)
         else:
-            meta.save(self._files, f"{self._directory}/store", b"", catalog.identity)
+            documents.save(self._files, f"{self._directory}/store", b"", catalog.identity)
 
     def save(self, document: bytes) -> None:
         """Make the catalog durable. Raises OSError."""
-        if self._identity == meta.NO_IDENTITY:  # a new directory, or an earlier release's
-            identity = self._entropy(len(meta.NO_IDENTITY))
-            meta.save(self._files, f"{self._directory}/catalog", document, identity)
-            meta.save(self._files, f"{self._directory}/store", b"", identity)
+        if self._identity == documents.NO_IDENTITY:  # a new directory, or an earlier release's
+            identity = self._entropy(len(documents.NO_IDENTITY))
+            documents.save(self._files, f"{self._directory}/catalog", document, identity)
+            documents.save(self._files, f"{self._directory}/store", b"", identity)
             self._identity = identity
             return
-        meta.save(self._files, f"{self._directory}/catalog", document, self._identity)
+        documents.save(self._files, f"{self._directory}/catalog", document, self._identity)
 
     def sweep(self, catalog: Catalog) -> None:
         """Remove logs and offsets that nothing in the catalog owns. Raises OSError."""
@@ -137,17 +137,17 @@ class Store:
         owners = {str(topic.uid) for topic in topics}
         for name in {name.partition(".")[0] for name in self._files.listdir(f"{self._directory}/offsets")}:
             if name not in owners:
-                meta.remove(self._files, f"{self._directory}/offsets/{name}")
+                documents.remove(self._files, f"{self._directory}/offsets/{name}")
 
-    def open_log(self, uid: int, options: LogOptions, now_ns: int, identity: bytes = meta.NO_IDENTITY) -> Log:
+    def open_log(self, uid: int, options: LogOptions, now_ns: int, identity: bytes = documents.NO_IDENTITY) -> Log:
         """The log of a partition, recovered; or a new one, unless its `identity` is known. Raises StorageError."""
         path = f"{self._directory}/logs/{uid}"
-        if identity != meta.NO_IDENTITY:
+        if identity != documents.NO_IDENTITY:
             try:
                 names = self._files.listdir(path)
             except OSError as error:
                 raise storage_error(f"open the log {path}", error) from error
-            if not any(name.endswith((".log", *meta.COPIES)) for name in names):
+            if not any(name.endswith((".log", *documents.COPIES)) for name in names):
                 raise StorageError(
                     f"the log {path} is empty", value=path, hint="put its files back, or delete the topic"
                 )
@@ -166,18 +166,18 @@ class Store:
     def identity_of_offsets(self, uid: int) -> bytes:
         """The identity in the stored offsets of a topic; NOBODY if there are none, or an earlier release wrote them."""
         try:
-            copy = meta.load_copy(self._files, f"{self._directory}/offsets/{uid}")
+            copy = documents.load_copy(self._files, f"{self._directory}/offsets/{uid}")
         except OSError:
-            return meta.NO_IDENTITY
-        return copy.identity if copy is not None else meta.NO_IDENTITY
+            return documents.NO_IDENTITY
+        return copy.identity if copy is not None else documents.NO_IDENTITY
 
-    def load_offsets(self, uid: int, identity: bytes = meta.NO_IDENTITY, topic: str = "") -> Offsets:
+    def load_offsets(self, uid: int, identity: bytes = documents.NO_IDENTITY, topic: str = "") -> Offsets:
         """The committed offsets of a topic; empty if they cannot be read: messages are then polled again, none is
         lost."""
         path = f"{self._directory}/offsets/{uid}"
         damage: list[str] = []
         try:
-            document = meta.load(self._files, path, damage, identity)
+            document = documents.load(self._files, path, damage, identity)
             if document is None and damage:
                 raise StorageError("; ".join(damage))
             offsets = msgspec.json.decode(document, type=Offsets) if document is not None else Offsets()
@@ -189,19 +189,19 @@ class Store:
             self._mend(topic, path, document, damage, identity)
         return offsets
 
-    def save_offsets(self, uid: int, document: bytes, identity: bytes = meta.NO_IDENTITY) -> None:
+    def save_offsets(self, uid: int, document: bytes, identity: bytes = documents.NO_IDENTITY) -> None:
         """Make the committed offsets of a topic durable. Raises OSError."""
-        meta.save(self._files, f"{self._directory}/offsets/{uid}", document, identity)
+        documents.save(self._files, f"{self._directory}/offsets/{uid}", document, identity)
 
     def remove_offsets(self, uid: int) -> None:
-        meta.remove(self._files, f"{self._directory}/offsets/{uid}")
+        documents.remove(self._files, f"{self._directory}/offsets/{uid}")
 
     def _mend(
-        self, owner: str, path: str, document: bytes, damage: list[str], identity: bytes = meta.NO_IDENTITY
+        self, owner: str, path: str, document: bytes, damage: list[str], identity: bytes = documents.NO_IDENTITY
     ) -> None:
         """Rewrite both copies of a document with one intact copy; the damage becomes findings."""
         try:
-            meta.save(self._files, path, document, identity)
+            documents.save(self._files, path, document, identity)
             done = "written again from the other copy"
         except OSError as error:
             done = f"the other copy serves, and a new one cannot be written: {error.strerror}"

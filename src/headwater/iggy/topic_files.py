@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import Files
 from headwater.errors import DiskFull, StorageError
 from headwater.group_commit.reserve import Reserve
@@ -145,13 +145,13 @@ class TopicFiles:
         path = f"{self.directory}/logs"
         identities = catalog.identities
         own = identities.get(entry.uid) or self.store.identity_of_offsets(entry.uid)
-        if own == meta.NO_IDENTITY:
-            own = self._entropy(len(meta.NO_IDENTITY))
+        if own == documents.NO_IDENTITY:
+            own = self._entropy(len(documents.NO_IDENTITY))
         identities[entry.uid] = own
         try:
             for uid in entry.partitions:
                 path = f"{self.directory}/logs/{uid}"
-                log = self._open_log(uid, entry, identities.get(uid, meta.NO_IDENTITY), len(entry.partitions))
+                log = self._open_log(uid, entry, identities.get(uid, documents.NO_IDENTITY), len(entry.partitions))
                 logs.append(log)
                 identities[uid] = log.identity
         except Exception as error:  # noqa: BLE001  (whatever is wrong with one topic, the others start)
@@ -162,7 +162,9 @@ class TopicFiles:
             return RecoveredTopic(entry, [], Offsets(), str(error))
         return RecoveredTopic(entry, logs, self.store.load_offsets(entry.uid, own, entry.name), "")
 
-    def _open_log(self, uid: int, entry: TopicEntry, identity: bytes = meta.NO_IDENTITY, partitions: int = 1) -> Log:
+    def _open_log(
+        self, uid: int, entry: TopicEntry, identity: bytes = documents.NO_IDENTITY, partitions: int = 1
+    ) -> Log:
         log = self.store.open_log(uid, self._log_options(entry), self._clock_us() * 1000, identity)
         log.limit_to(entry.max_size // max(1, partitions))  # segments are what limits drop: a share holds eight
         self.findings += findings_of(log.recovery, entry.name, log.directory)

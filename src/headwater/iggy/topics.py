@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headwater.durable_files.meta import NO_IDENTITY
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.iggy.catalog import TopicEntry
 from headwater.iggy.groups import Group
 from headwater.iggy.partition import Partition

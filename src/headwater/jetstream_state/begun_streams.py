@@ -9,7 +9,7 @@ else is a stream, damaged or not, and is never removed here.
 
 from collections.abc import Collection
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import Files
 from headwater.durable_files.store_directory import remove_tree
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_segment_head
@@ -21,7 +21,7 @@ BEGUN = ".begun"
 DOCUMENT = "stream"
 LOG = "log"
 _DOCUMENTS = (DOCUMENT, f"{LOG}/{STATE_DOCUMENT}")
-_COPIES = {document + suffix for document in _DOCUMENTS for suffix in meta.COPIES}
+_COPIES = {document + suffix for document in _DOCUMENTS for suffix in documents.COPIES}
 
 
 def finish_begun(files: Files, parent: str, name: str, names: Collection[str]) -> str:
@@ -55,5 +55,5 @@ def is_unanswered(files: Files, path: str) -> bool:
             has_head = decode_segment_head(file.pread(HEAD_PAGE_SIZE, 0)) is not None
         finally:
             file.close()
-    intact = sum(len(meta.copies(files, f"{path}/{document}", [])) for document in _DOCUMENTS)
+    intact = sum(len(documents.copies(files, f"{path}/{document}", [])) for document in _DOCUMENTS)
     return not has_head or intact < len(_COPIES)

@@ -31,7 +31,7 @@ from typing import TypeVar
 
 import msgspec
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import File, Files, storage_error
 from headwater.durable_files.store_directory import remove_tree
 from headwater.durable_files.sync_group import SyncGroup
@@ -141,19 +141,19 @@ class StreamDirectory:
         self.positions: PositionsRecord | None = None
         self.new_log: LogState | None = None
         # Of the stream, stored in all its files; this one until `load`, or if none has one.
-        self.identity = meta.NO_IDENTITY
+        self.identity = documents.NO_IDENTITY
         self.log_path = f"{path}/{LOG}"
         self._document = f"{path}/{DOCUMENT}"
         self.consumers_path = self._consumers = f"{path}/consumers"
 
     def save(self, record: StreamRecord) -> None:
         """Make the configuration durable. Raises OSError."""
-        meta.save(self.files, self._document, msgspec.json.encode(record), self.identity)
+        documents.save(self.files, self._document, msgspec.json.encode(record), self.identity)
 
     def write_first(self, group: SyncGroup, record: StreamRecord) -> None:
         """Write the configuration of a new stream; durable once the group is committed with the directory. Raises
         OSError."""
-        meta.write_first(group, self._document, msgspec.json.encode(record), self.identity)
+        documents.write_first(group, self._document, msgspec.json.encode(record), self.identity)
 
     def load(self) -> StreamRecord:
         """The configuration. Raises StorageError when none can be read."""
@@ -167,19 +167,19 @@ class StreamDirectory:
             names = self.files.listdir(self.log_path)
         except OSError as error:
             raise storage_error("read its log", error) from error
-        if not any(name.endswith((".log", *meta.COPIES)) for name in names):
+        if not any(name.endswith((".log", *documents.COPIES)) for name in names):
             done = "made anew, empty; whatever was in it is lost"
             self.findings.append(Finding(self.name, self.log_path, "there is nothing in the log's directory", done))
 
     def save_positions(self, record: PositionsRecord) -> None:
         """Make the positions of the stream's sources durable. Raises OSError."""
-        meta.save(self.files, f"{self.path}/{POSITIONS}", msgspec.json.encode(record), self.identity)
+        documents.save(self.files, f"{self.path}/{POSITIONS}", msgspec.json.encode(record), self.identity)
 
     def load_positions(self) -> None:
         """Load the last saved positions into `positions`. Raises StorageError."""
         path, damage = f"{self.path}/{POSITIONS}", list[str]()
         try:
-            copy = meta.load_copy(self.files, path, damage, self.identity)
+            copy = documents.load_copy(self.files, path, damage, self.identity)
             record = msgspec.json.decode(copy.payload, type=PositionsRecord) if copy is not None else None
         except OSError as error:
             raise storage_error("read where its sources are", error) from error
@@ -193,11 +193,11 @@ class StreamDirectory:
         """Store the document of a durable consumer. Raises OSError."""
         self.files.mkdir(self._consumers)
         path = f"{self._consumers}/{file_stem(record.name)}"
-        meta.save(self.files, path, msgspec.json.encode(record), self.identity)
+        documents.save(self.files, path, msgspec.json.encode(record), self.identity)
 
     def remove_consumer(self, name: str) -> None:
         """Remove the document of a durable consumer, if there is one."""
-        meta.remove(self.files, f"{self._consumers}/{file_stem(name)}")
+        documents.remove(self.files, f"{self._consumers}/{file_stem(name)}")
         try:
             self.files.sync_directory(self._consumers)
         except FileNotFoundError:
@@ -213,7 +213,7 @@ class StreamDirectory:
         except OSError as error:
             raise storage_error("read its consumers", error) from error
         records = []
-        for stem in sorted({name.rpartition(".")[0] for name in names if name.endswith(meta.COPIES)}):
+        for stem in sorted({name.rpartition(".")[0] for name in names if name.endswith(documents.COPIES)}):
             path = f"{self._consumers}/{stem}"
             try:
                 records.append(self._load(path, ConsumerRecord, f"consumer {stem.rpartition('-')[0]}"))
@@ -244,7 +244,7 @@ class StreamDirectory:
         """Read a document, and repair it if one copy is damaged. Raises StorageError."""
         damage: list[str] = []
         try:
-            copy = meta.load_copy(self.files, path, damage, self.identity, partial(self._stranger, kind))
+            copy = documents.load_copy(self.files, path, damage, self.identity, partial(self._stranger, kind))
         except OSError as error:
             raise storage_error(f"read its {what}", error) from error
         if copy is None and any("is not of this document" in complaint for complaint in damage):
@@ -256,14 +256,14 @@ class StreamDirectory:
             record = decode_stored(copy.payload, kind)
         except msgspec.MsgspecError as error:
             raise StorageError(f"its {what} is not one that this program knows: {error}", value=path) from error
-        if self.identity == meta.NO_IDENTITY:
+        if self.identity == documents.NO_IDENTITY:
             self.identity = copy.identity
         if damage:
             done = self._mend(path, copy.payload)
             self.findings += [Finding(self.name, path, complaint, done) for complaint in damage]
         return record
 
-    def _stranger(self, kind: type[StreamRecord | ConsumerRecord], copy: meta.Copy) -> str:
+    def _stranger(self, kind: type[StreamRecord | ConsumerRecord], copy: documents.Copy) -> str:
         """Why a copy does not belong to this directory; "" if it does."""
         try:
             record = decode_stored(copy.payload, kind)
@@ -278,7 +278,7 @@ class StreamDirectory:
 
     def _mend(self, path: str, content: bytes) -> str:
         try:
-            meta.save(self.files, path, content, self.identity)
+            documents.save(self.files, path, content, self.identity)
         except OSError as error:
             return f"the other copy serves, and a new one cannot be written: {error.strerror}"
         return "written again from the other copy"
@@ -352,7 +352,7 @@ class Store:
         if _exists(self.files, new.path):  # the remains of a creation that failed
             remove_tree(self.files, new.path)
         self.files.make(new.log_path)  # made durable by the syncs below
-        new.identity = self.files.entropy(len(meta.NO_IDENTITY))
+        new.identity = self.files.entropy(len(documents.NO_IDENTITY))
         try:
             with SyncGroup(self.files) as group:
                 new.write_first(group, record)

@@ -13,7 +13,7 @@ import re
 
 import msgspec
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import Files
 from headwater.errors import EnvironmentProblem
 from headwater.exchange.account import Account
@@ -48,7 +48,7 @@ def read_spread(files: Files, directory: str) -> Spread | None:
     """What the store says; None where it says nothing. Raises EnvironmentProblem when that cannot be read."""
     damage: list[str] = []
     try:
-        found = meta.load(files, document_path(directory), damage)
+        found = documents.load(files, document_path(directory), damage)
         if found is not None:
             return msgspec.json.decode(found, type=Spread)
     except (OSError, msgspec.MsgspecError) as error:
@@ -65,7 +65,7 @@ def read_spread(files: Files, directory: str) -> Spread | None:
 def write_spread(files: Files, directory: str, spread: Spread) -> None:
     """Make the document durable. Raises OSError."""
     files.mkdir(f"{directory}/{WORKERS}")
-    meta.save(files, document_path(directory), msgspec.json.encode(spread))
+    documents.save(files, document_path(directory), msgspec.json.encode(spread))
 
 
 def stream_folders(files: Files, part: str) -> list[tuple[str, str]]:

@@ -11,8 +11,8 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from headwater.compression.snappy import compressor
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import Files, storage_error
-from headwater.durable_files.meta import NO_IDENTITY
 from headwater.errors import CorruptLog, StorageError
 from headwater.streams.compaction import rewrite
 from headwater.streams.head_page import Mark, SegmentHead, encode_head_page

@@ -24,8 +24,8 @@ from typing import Literal, NamedTuple
 import msgspec
 from google_crc32c import value as crc32c
 
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import Files
-from headwater.durable_files.meta import NO_IDENTITY
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
 from headwater.streams.offset_set import OffsetSet

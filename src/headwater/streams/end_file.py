@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from headwater.durable_files.meta import NO_IDENTITY
+from headwater.durable_files.documents import NO_IDENTITY
 
 END_FILE = "log.end"
 MAGIC = b"HWE1"

@@ -56,8 +56,8 @@ else:
     from headwater.streams.writer import LogWriter, PlacedBatch, StagedBatch
 
 from headwater.compression.snappy import Compress
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import Files, storage_error
-from headwater.durable_files.meta import NO_IDENTITY
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams.clean_index import encode_checkpoint, encode_index
 from headwater.streams.log_format import StoredRecord

@@ -1,7 +1,7 @@
 """The log's own small document: the facts that must survive the loss of any segment.
 
-Saved with `meta` (two copies) when the log is made, when a segment is opened, when the reservation is extended (once
-per `RESERVATION` records) and at close; never per batch.
+Saved in two copies (durable_files/documents.py) when the log is made, when a segment is opened, when the reservation is
+extended (once per `RESERVATION` records) and at close; never per batch.
 """
 
 import json

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 
 from google_crc32c import value as crc32c
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import File, Files, storage_error
-from headwater.durable_files.meta import NO_IDENTITY
 from headwater.durable_files.sync_group import SyncGroup
 from headwater.errors import StorageError
 from headwater.streams.active_segment import create_segment
@@ -125,7 +125,7 @@ def write_new_log(group: SyncGroup, directory: str, state: LogState, now_ns: int
     """Write the files of an empty log into an empty directory that no start would read yet; durable once the group is
     committed with the directory. Raises OSError."""
     first_offset = state.start_offset
-    meta.write_first(group, f"{directory}/{STATE_DOCUMENT}", state.encode(), state.identity)
+    documents.write_first(group, f"{directory}/{STATE_DOCUMENT}", state.encode(), state.identity)
     head = SegmentHead(state.identity, first_offset, first_offset, now_ns)
     page = encode_head_page(head, Mark(first_offset, first_offset))
     group.write(f"{directory}/{segment_name(first_offset)}", page)
@@ -176,7 +176,7 @@ def _recover(
     testimony = read_recorded_end(files, directory, mine, known_end)
     notes += testimony.notes
     for path, reason in [*owner.strangers, *strangers, *testimony.strangers]:
-        notes.append(f"{path} is not of this log: it {reason}; kept as {meta.put_aside(files, path)}")
+        notes.append(f"{path} is not of this log: it {reason}; kept as {documents.put_aside(files, path)}")
     if strangers:
         bases = segment_bases(files, directory)
     state = owner.state
@@ -191,9 +191,9 @@ def _recover(
         state = LogState(mine, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
         path = f"{directory}/{STATE_DOCUMENT}"
         with SyncGroup(files) as group:
-            meta.write_temporaries(files, group, path, state.encode(), mine)
+            documents.write_temporaries(files, group, path, state.encode(), mine)
             group.commit()
-        meta.put_in_place(files, path)
+        documents.put_in_place(files, path)
         if bases:  # else it gets its first segment at once, and the names of both are made durable together
             files.sync_directory(directory)
         return _carry_out(files, directory, lock, now_ns, state, Found(facts, notes), decision)
@@ -365,11 +365,11 @@ def delete_directory(files: Files, directory: str) -> None:
     for name in files.listdir(directory):
         if base_offset_of(name.partition(SUFFIX)[0] + SUFFIX) is not None:
             files.unlink(f"{directory}/{name}")
-    meta.remove(files, f"{directory}/{STATE_DOCUMENT}")
+    documents.remove(files, f"{directory}/{STATE_DOCUMENT}")
     for name in (INDEX_FILE, CHECKPOINT_FILE, CHECKPOINT_FILE + NEW_ENDING, END_FILE):
         with suppress(FileNotFoundError):
             files.unlink(f"{directory}/{name}")
     files.unlink(f"{directory}/{LOCK}")
     with suppress(OSError):  # the directory holds other files: leave it
         files.rmdir(directory)
-    files.sync_directory(meta.directory_of(directory))
+    files.sync_directory(documents.directory_of(directory))

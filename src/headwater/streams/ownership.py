@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import Files
-from headwater.durable_files.meta import NO_IDENTITY
 from headwater.errors import CorruptLog
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_marks, decode_segment_head
 from headwater.streams.log_state import LogState
@@ -47,7 +47,9 @@ def judge_owner(files: Files, directory: str, bases: Sequence[int], known: bytes
     """Points 1 and 2. `known`: the identity that the stream says its log has, or `NO_IDENTITY`. Appends to `notes` what is
     damaged. Raises OSError, and CorruptLog for a state of another version."""
     path = f"{directory}/{STATE_DOCUMENT}"
-    states = {copy.path: state for copy in meta.copies(files, path, []) if (state := LogState.decode(copy.payload))}
+    states = {
+        copy.path: state for copy in documents.copies(files, path, []) if (state := LogState.decode(copy.payload))
+    }
     voices = Counter(claim for base in bases if (claim := _claim(files, directory, base)) is not None)
     claimed_by_segments = set(voices)
     voices.update(state.identity for state in states.values())
@@ -60,7 +62,9 @@ def judge_owner(files: Files, directory: str, bases: Sequence[int], known: bytes
         if state.identity != identity
     ]
     outside = {place for place, _ in strangers}
-    mine = meta.load_copy(files, path, notes, judge=lambda copy: "is of another log" if copy.path in outside else "")
+    mine = documents.load_copy(
+        files, path, notes, judge=lambda copy: "is of another log" if copy.path in outside else ""
+    )
     if mine is None:
         return Owner(identity, None, strangers)
     state = states.get(mine.path)

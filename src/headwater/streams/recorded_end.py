@@ -14,8 +14,8 @@ replaced by copies of one earlier moment, the loss goes unnoticed.
 
 from typing import NamedTuple
 
+from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import Files
-from headwater.durable_files.meta import NO_IDENTITY
 from headwater.streams.clean_index import read_checkpoint
 from headwater.streams.end_file import END_FILE, END_FILE_SIZE, RecordedEnd, decode_end
 from headwater.streams.writer import CHECKPOINT_FILE

@@ -7,7 +7,7 @@ newest segment, and the state does not name it.
 
 from dataclasses import replace
 
-from headwater.durable_files import meta
+from headwater.durable_files import documents
 from headwater.durable_files.files import Files
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.ownership import STATE_DOCUMENT
@@ -50,7 +50,7 @@ class SavedState:
     def save(self, state: LogState) -> None:
         """Durable once this returns. Raises OSError."""
         self._free_end = 0
-        meta.save(self._files, self._path, state.encode(), state.identity)
+        documents.save(self._files, self._path, state.encode(), state.identity)
         self.state = state
         self.names_segments = True
 
@@ -58,7 +58,7 @@ class SavedState:
         """Replace one copy, durable when the system writes it back; a crash may bring back the state from before. Raises
         OSError."""
         self._free_end = 0
-        meta.write_over(self._files, self._path, state.encode(), state.identity)
+        documents.write_over(self._files, self._path, state.encode(), state.identity)
         self.state = state
 
     def seal(self, base_offset: int, generation_and_size: tuple[int, int]) -> None:
