@@ -138,6 +138,20 @@ def test_a_full_disk_refuses_and_takes_the_same_id_again_when_room_returns(tmp_p
     run(tmp_path, fill)
 
 
+def test_a_small_limit_does_not_make_of_every_batch_a_segment(tmp_path: Path) -> None:
+    services: list[JetStream] = []
+
+    async def publish(router: Router, files: FailingFiles) -> None:
+        await ask(router, b"$JS.API.STREAM.UPDATE.S", b'{"name":"S","subjects":["s"],"max_bytes":100000}')
+        for number in range(4):
+            assert (await ask(router, b"s", bytes(90_000)))["seq"] == number + 1
+        stream = services[0].streams["S"]
+        assert stream.state().messages == 1
+        assert [span.start for span in stream.log.spans] == [0]
+
+    run(tmp_path, publish, services)
+
+
 def test_a_purge_is_refused_until_the_disk_has_taken_it(tmp_path: Path) -> None:
     async def purge(router: Router, files: FailingFiles) -> None:
         assert (await ask(router, b"s", b"one", b"1"))["seq"] == 1

@@ -47,6 +47,7 @@ from headwater.jetstream_timing.recounts import Recounts
 from headwater.model.timestamps import format_time
 from headwater.streams.finding import Finding
 from headwater.streams.log import Log, StoredRecord
+from headwater.streams.options import SEGMENT_OF_A_STREAM, SMALLEST_SEGMENT
 from headwater.streams.recovery import Damage
 
 logger = logging.getLogger(__name__)
@@ -191,7 +192,7 @@ class Stream:
         self.config = config
         self._publishing.configure(config)
         self.contents.reconfigure(config, self._clock_ns())
-        self.log.limit_to(config.max_bytes, compress_of(config))
+        limit_log(self.log, config)
         self._publishing.choose_ways()
         if unneeded:
             self.drop_unneeded()
@@ -456,6 +457,12 @@ class Stream:
         self._publishing.schedules.on_clock_step()
         for consumer in list(self.consumers.values()):
             consumer.on_clock_step()
+
+
+def limit_log(log: Log, config: StreamConfig) -> None:
+    """Have the sizes of a log's files follow a configuration."""
+    least = SEGMENT_OF_A_STREAM if config.storage == "file" else SMALLEST_SEGMENT
+    log.limit_to(config.max_bytes, compress_of(config), least)
 
 
 def compress_of(config: StreamConfig) -> Compress | None:

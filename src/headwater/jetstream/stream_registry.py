@@ -22,7 +22,7 @@ from headwater.group_commit.writers import Writers
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.ending import end_streams, remove_journal
-from headwater.jetstream.stream import Stream, compress_of
+from headwater.jetstream.stream import Stream, limit_log
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.account import AccountLimits
@@ -211,7 +211,7 @@ class StreamRegistry:
                 files, path, options, clock_ns(), begin, directory.identity, known_end, copy_kind(record.config)
             )
         directory.identity = log.identity
-        log.limit_to(record.config.max_bytes, compress_of(record.config))
+        limit_log(log, record.config)
         stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)
         self.reports.connect(stream, counted=True)
         self._limit_room(stream)
@@ -375,7 +375,7 @@ class StreamRegistry:
         log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), first)
         if archive is not None:
             archive.fill(log)
-        log.limit_to(record.config.max_bytes)
+        limit_log(log, record.config)
         stream = Stream(None, record, log, clock_ns, self.settings.domain, self.settings.ticks_ns)
         self.reports.connect(stream, counted=False)
         self._limit_room(stream)

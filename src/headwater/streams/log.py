@@ -64,7 +64,7 @@ from headwater.streams.log_format import StoredRecord
 from headwater.streams.log_reader import StoredBatch, Wanted
 from headwater.streams.log_state import LogState
 from headwater.streams.opening import CopyKind, OpenedLog, delete_directory, open_directory, opened_new_log, write_index
-from headwater.streams.options import LogOptions
+from headwater.streams.options import SMALLEST_SEGMENT, LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.tombstones import Range
@@ -373,11 +373,11 @@ class Log:
         batch.builders.clear()
         self._deletions = batch.deletions + self._deletions
 
-    def limit_to(self, max_bytes: int, compress: Compress | None = None) -> None:
-        """At most `max_bytes` are to be live (0 or less: no limit); from now on the sizes of segments and of the room
-        reserved ahead follow it. `compress`: what compresses the sealed segments, by upkeep, also those that are there;
-        None: they stay as they are."""
-        self._writer.use(self.options.for_limit(max_bytes, compressed=compress is not None))
+    def limit_to(self, max_bytes: int, compress: Compress | None = None, least: int = SMALLEST_SEGMENT) -> None:
+        """At most `max_bytes` are to be live (0 or less: no limit); from now on the sizes of segments, `least` bytes at least,
+        and of the room reserved ahead follow it. `compress`: what compresses the sealed segments, by upkeep, also those that
+        are there; None: they stay as they are."""
+        self._writer.use(self.options.for_limit(max_bytes, compressed=compress is not None, least=least))
         self.compression.use(compress)
 
     def plan_upkeep(self, erase: int | None = None) -> Upkeep | None:
