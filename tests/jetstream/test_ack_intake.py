@@ -20,17 +20,21 @@ class Bench:
         self.state = Consumer(ConsumerConfig(ack_policy="explicit", ack_wait=10), 11)
         self.state.num_pending = 3
         self.state.deliver_run([11, 12, 13], 0)
-        self.reported = 0
+        self.reported: list[bool] = []
+        self.has_listener = False
         self.rest: list[tuple[bytes, ...]] = []
         self.soon: list[Callable[[], None]] = []
         stream = cast(Stream, SimpleNamespace(config=SimpleNamespace(retention=retention)))
         loop = cast(asyncio.AbstractEventLoop, SimpleNamespace(call_soon=self.soon.append))
         self.intake = AckIntake(
-            stream, self.state, b"$JS.ACK.S.C.", self._note_ack, lambda *call: self.rest.append(call), loop
+            stream,
+            self.state,
+            b"$JS.ACK.S.C.",
+            self.reported.append,
+            lambda: self.has_listener,
+            lambda *call: self.rest.append(call),
+            loop,
         )
-
-    def _note_ack(self) -> None:
-        self.reported += 1
 
     def ack(self, stream_sequence: object, consumer_sequence: object, reply: bytes = b"", payload: bytes = b"") -> None:
         subject = f"$JS.ACK.S.C.1.{stream_sequence}.{consumer_sequence}.1700000000000000000.5"
@@ -43,20 +47,44 @@ def test_plain_acks_settle_and_are_told_once() -> None:
     bench.ack(13, 3, payload=b"+ACK")
     assert list(bench.state.unacked) == [12]
     assert (bench.state.floor_consumer, bench.state.floor_stream) == (1, 11)
-    assert (len(bench.soon), bench.reported, bench.rest) == (1, 0, [])
+    assert (len(bench.soon), bench.reported, bench.rest) == (1, [], [])
     bench.soon.pop()()
-    assert bench.reported == 1
+    assert bench.reported == [True]
     bench.ack(12, 2)
     bench.intake.report()
     bench.soon.pop()()
-    assert (bench.reported, bench.state.unacked) == (2, {})
+    assert (bench.reported, bench.state.unacked) == ([True, True], {})
+
+
+def test_what_is_refused_until_later_is_due_again_and_told_as_that() -> None:
+    bench = Bench()
+    bench.ack(12, 2, payload=b"-NAK")
+    bench.ack(12, 2, payload=b"-NAK")
+    bench.ack(11, 1, payload=b"-NAK")
+    assert (list(bench.state.unacked), bench.state.redeliveries, bench.rest) == ([11, 12, 13], 2, [])
+    bench.soon.pop()()
+    bench.ack(13, 3, payload=b"-NAK")
+    bench.ack(11, 1)
+    bench.soon.pop()()
+    assert (bench.reported, bench.soon) == ([False, True], [])
+    bench.ack(12, 2, payload=b"-NAK")
+    bench.soon.pop()()
+    assert (bench.reported, bench.state.next_redelivery()) == ([False, True, False], 12)
+
+
+def test_one_whose_advisory_has_a_listener_goes_the_long_way() -> None:
+    bench = Bench()
+    bench.has_listener = True
+    bench.ack(11, 1, payload=b"-NAK")
+    assert (len(bench.rest), bench.state.redeliveries, bench.soon) == (1, 0, [])
 
 
 @pytest.mark.parametrize(
     "ack",
     [
         lambda bench: bench.ack(11, 1, reply=b"inbox"),
-        lambda bench: bench.ack(11, 1, payload=b"-NAK"),
+        lambda bench: bench.ack(11, 1, payload=b"-NAK 1s"),
+        lambda bench: bench.ack(11, 1, reply=b"inbox", payload=b"-NAK"),
         lambda bench: bench.ack("x", 1),
         lambda bench: bench.ack(11, ""),
         lambda bench: bench.ack(11, 1 << 63),

@@ -34,6 +34,24 @@ def test_each_kind_is_answered_and_settles_or_does_not(tmp_path: Path, payload: 
     asyncio.run(main())
 
 
+def test_a_refusal_is_told_to_who_listens_from_then_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            box, acks = await delivered(desk)
+            for listens in (False, True):
+                advisories = desk.listen("$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.S.c") if listens else None
+                desk.router.publish(acks[listens], b"", b"", b"-NAK")
+                desk.router.publish(b"$JS.API.CONSUMER.MSG.NEXT.S.c", b"box", b"", b"1")
+                assert (await box.take(1))[0].payload == b"%d" % listens
+                if advisories is not None:
+                    assert b'"stream_seq":2' in (await advisories.take(1))[0].payload
+            shown = await desk.api("CONSUMER.INFO.S.c")
+            assert (shown["num_ack_pending"], shown["num_redelivered"]) == (3, 2)
+            assert "last_active" not in shown["ack_floor"]
+
+    asyncio.run(main())
+
+
 def test_the_next_message_comes_with_an_acknowledgement_that_asks_for_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as desk:

@@ -70,7 +70,10 @@ class Acks:
         self.advisories = Advisories(router, clock_ns, stream.domain)
         self._where = AckSubject()
         short, long, self.head = stream.domain.heads("ACK", stream.name, consumer.name)
-        self.intake = AckIntake(stream, consumer.state, short, self._on_settled, self._on_ack, turns.loop)
+        self._no_listener_at = -1  # the generation of the router's interest in which the advisory had no listener
+        self.intake = AckIntake(
+            stream, consumer.state, short, self._on_taken, self._has_listener, self._on_ack, turns.loop
+        )
         self._subscriptions = []
         if consumer.state.config.ack_policy != "none":
             self._subscriptions = [
@@ -88,11 +91,21 @@ class Acks:
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
 
-    def _on_settled(self) -> None:
-        """The intake has settled messages since its last call."""
+    def _on_taken(self, settled: bool) -> None:
+        """The intake has taken acknowledgements since its last call. `settled`: some have settled a message."""
         self._activity.at = self._turns.now()
-        self._activity.acked_ns = self._clock_ns()
+        if settled:
+            self._activity.acked_ns = self._clock_ns()
         self._consumer.on_progress()
+
+    def _has_listener(self) -> bool:
+        """Whether the advisory of a -NAK has a listener. Without one there is none until the interest changes."""
+        router = self._router
+        if router.forwarding is None and router.sublist.generation == self._no_listener_at:
+            return False
+        wanted = self.advisories.is_wanted(f"CONSUMER.MSG_NAKED.{self._stream.name}.{self._consumer.name}")
+        self._no_listener_at = -1 if wanted else router.sublist.generation
+        return wanted
 
     def _on_ack(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         where = self._where
@@ -141,7 +154,7 @@ class Acks:
     def settle_up_to(self, sequence: int, consumer_sequence: int) -> None:
         """The client has answered a flow-control request: it has received everything up to here."""
         self._settle(sequence, consumer_sequence)
-        self._on_settled()
+        self._on_taken(settled=True)
 
     def _settle(self, sequence: int, consumer_sequence: int) -> None:
         state = self._consumer.state

@@ -374,9 +374,9 @@ class Log:
         self._deletions = batch.deletions + self._deletions
 
     def limit_to(self, max_bytes: int, compress: Compress | None = None, least: int = SMALLEST_SEGMENT) -> None:
-        """At most `max_bytes` are to be live (0 or less: no limit); from now on the sizes of segments, `least` bytes at least,
-        and of the room reserved ahead follow it. `compress`: what compresses the sealed segments, by upkeep, also those that
-        are there; None: they stay as they are."""
+        """At most `max_bytes` are to be live (0 or less: no limit); from now on the sizes of segments, never below `least`,
+        and of the room reserved ahead follow it. `compress`: what compresses the sealed segments, by upkeep, those that are
+        there included; None: they stay as they are."""
         self._writer.use(self.options.for_limit(max_bytes, compressed=compress is not None, least=least))
         self.compression.use(compress)
 
