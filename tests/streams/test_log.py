@@ -119,6 +119,32 @@ def test_matching_records_come_as_if_all_had_been_read_however_few_at_a_time(
     assert turns <= len(expected) + len(batches) + 1
 
 
+@given(
+    batches=st.lists(st.integers(1, 200), min_size=1, max_size=5),
+    gone=st.sets(st.integers(0, 600), max_size=50),
+    reads=st.lists(st.tuples(st.integers(0, 800), st.integers(1, 60), st.integers(0, 9000)), max_size=20),
+    cache_bytes=st.sampled_from([0, 30_000]),
+)
+def test_few_records_of_large_batches_come_as_if_all_had_been_read(
+    batches: list[int], gone: set[int], reads: list[tuple[int, int, int]], cache_bytes: int
+) -> None:
+    log = open_log(options=LogOptions(cache_bytes=cache_bytes, preallocate_bytes=0))
+    for count in batches:
+        append(log, *(b"%d." % number * (20 + number % 5) for number in range(count)))
+    everything = {record.offset: record for record in log.read(0, 10_000, 1 << 30)}
+    for offset in gone:
+        log.discard(offset)
+        everything.pop(offset, None)
+    for offset, most, size in reads:
+        log.reader.record(offset)  # so that the batch is known, and it may be mapped
+        found = log.read(offset, most, size)
+        expected = [everything[at] for at in sorted(everything) if at >= offset]
+        assert found == expected[: len(found)]
+        assert found or not expected
+        assert len(found) <= most
+        assert len(found) <= 1 or sum(len(record.subject) + len(record.payload) for record in found) <= size
+
+
 def test_what_is_staged_or_only_written_cannot_be_read() -> None:
     log = open_log()
     batch = stage(log, b"one")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.durable_files.files import OsFile, OsFiles
 from headwater.streams.log_format import BATCH_HEADER_SIZE, BatchBuilder, BatchHeader, RecordCursor, StoredRecord
-from headwater.streams.record_search import READ, find_record
+from headwater.streams.record_search import READ, find_record, find_records
 
 IDENTITY = b"identity"
 BASE = (5 << 32) - 3  # the lower halves of offsets wrap within a batch
@@ -56,6 +56,43 @@ def test_what_is_found_is_what_a_walk_finds(sizes: list[int], data: st.DataObjec
     offset = data.draw(st.sampled_from(sorted(records)))
     found = find_record(Reads(file), AT, header, IDENTITY, offset)
     assert found is None or found == records[offset]
+
+
+@given(
+    st.lists(SIZES, min_size=1, max_size=60),
+    st.data(),
+    st.integers(1, 70),
+    st.one_of(st.integers(0, 3000), st.just(1 << 40)),
+    st.booleans(),
+)
+def test_what_follows_is_found_as_a_walk_finds_it(
+    sizes: list[int], data: st.DataObject, most: int, room: int, at_least_one: bool
+) -> None:
+    header, file = batch_of([bytes(size) for size in sizes])
+    records = walked(header, file)
+    offset = data.draw(st.sampled_from(sorted(records)))
+    found = find_records(Reads(file), AT, header, IDENTITY, offset, most, room, at_least_one)
+    expected: list[StoredRecord] = []
+    for record in [records[at] for at in sorted(records) if at >= offset][:most]:
+        room -= len(record.subject) + len(record.payload)
+        if room < 0 and (expected or not at_least_one):
+            break
+        expected.append(record)
+    if found or find_record(Reads(file), AT, header, IDENTITY, offset) is not None:
+        assert found == expected
+
+
+@given(st.integers(0, 29), st.integers(0, 7), st.integers(0, 40 * 130 - 1))
+def test_what_follows_ends_before_what_is_damaged(wanted: int, bit: int, byte: int) -> None:
+    header, file = batch_of([b"p" * 100] * 30)
+    records = walked(header, file)
+    place = AT + BATCH_HEADER_SIZE + byte % (len(file) - AT - BATCH_HEADER_SIZE)
+    spoiled = bytearray(file)
+    spoiled[place] ^= 1 << bit
+    found = find_records(Reads(bytes(spoiled)), AT, header, IDENTITY, BASE + wanted, 30, 1 << 20, True)
+    expected = [records[at] for at in sorted(records) if at >= BASE + wanted]
+    assert found == expected[: len(found)]
+    assert len(found) < len(expected) or place < len(file) - sum(len(r.subject) + 128 for r in expected)
 
 
 @given(st.lists(SIZES, min_size=1, max_size=60), st.integers(1, 3))

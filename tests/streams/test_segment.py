@@ -228,6 +228,47 @@ def test_damage_to_a_record_of_a_batch_that_is_known_is_found(tmp_path: Path) ->
     assert [(damage.start, damage.end) for damage in log.damage] == [(150, 151)]
 
 
+def test_a_few_records_are_read_without_the_rest_of_their_batch(tmp_path: Path) -> None:
+    files = CountedFiles()
+    log = large_log(tmp_path, files)
+    for number in range(4000):
+        log.stage(b"s", b"", b"%08d" % number * 20, 1)
+        if number % 2000 == 1999:
+            write_staged(log)
+    store(log, 10)
+    for offset in (5, 3000):
+        assert log.reader.record(offset) is not None
+    for offset in range(1200, 1280, 3):
+        log.discard(offset)
+    left = [offset for offset in range(4000) if not (1200 <= offset < 1280 and offset % 3 == 0)]
+    for start, count in ((0, 100), (1000, 300), (1950, 100), (3950, 40)):
+        files.sizes.clear()
+        found = log.read(start, count, 1 << 30)
+        assert [record.offset for record in found] == [offset for offset in left if offset >= start][:count]
+        assert all(record.payload == b"%08d" % record.offset * 20 for record in found)
+        assert sum(files.sizes) <= count * 220 + 4096, "a batch has 400 KiB"
+    log.close()
+
+
+@linux_only
+def test_damage_to_one_of_a_few_records_is_found(tmp_path: Path) -> None:
+    log = large_log(tmp_path)
+    for number in range(200):
+        log.stage(b"s", b"", b"%08d." % number * 20, 1)
+    write_staged(log)
+    store(log, 10)
+    assert log.reader.record(100) is not None
+    (path,) = tmp_path.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"%08d." % 150)] ^= 1
+    path.write_bytes(content)
+    found: list[int] = []
+    while some := log.read(found[-1] + 1 if found else 120, 30, 1 << 30):
+        found += [record.offset for record in some]
+    assert found == [*range(120, 150), *range(151, 201)]
+    assert [(damage.start, damage.end) for damage in log.damage] == [(150, 151)]
+
+
 @linux_only
 def test_a_header_that_was_damaged_meanwhile_is_left_to_the_reader_that_checks(tmp_path: Path) -> None:
     log = large_log(tmp_path)

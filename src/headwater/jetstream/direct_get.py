@@ -151,7 +151,7 @@ class DirectGet:
         contents, sequence = self._stream.contents, self._start(request)
         if request.next_by_subj:
             return await looking.next_matching(contents, sequence, SubjectFilter([request.next_by_subj.encode()]))
-        return next(iter(contents.log.read(offset_of(sequence), 1, 1)), None)
+        return contents.load(sequence) or next(iter(contents.log.read(offset_of(sequence), 1, 1)), None)
 
     async def _batch(self, reply: bytes, request: DirectGetRequest) -> None:
         contents = self._stream.contents

@@ -16,5 +16,7 @@ cdef class LogReader:
     cdef object _first_timestamp
     cpdef StoredRecord record(self, long long offset)
     cdef StoredRecord _record_in_file(self, long long offset)
+    cdef bint _is_unfinished(self, long long offset) except -1
+    cdef tuple _few_in_files(self, long long offset, Py_ssize_t max_records, Py_ssize_t max_bytes)
     cpdef Segment segment_at(self, long long offset)
     cdef _keep_handle(self, Segment segment)

@@ -113,14 +113,46 @@ class LogReader:
 
     def _record_in_file(self, offset: cython.longlong) -> StoredRecord | None:
         """As `record`, by way of its segment; None where that cannot tell. Batches between readers' calls go first."""
-        for batch in self._unfinished:
-            if batch.header.base_offset <= offset < batch.header.end_offset:
-                return None
+        if self._is_unfinished(offset):
+            return None
         segment = self.segment_at(offset)
         try:
             return segment.record_at(offset)
         except OSError as error:
             raise storage_error(f"read {segment.path}", error) from error
+
+    def _is_unfinished(self, offset: cython.longlong) -> cython.bint:
+        for batch in self._unfinished:
+            header: BatchHeader = batch.header
+            if header.base_offset <= offset < header.base_offset + header.offset_span:
+                return True
+        return False
+
+    def _few_in_files(
+        self, offset: cython.longlong, max_records: cython.Py_ssize_t, max_bytes: cython.Py_ssize_t
+    ) -> tuple[list[StoredRecord], int, int, bool]:
+        """The records from `offset` on as far as they are few of large batches (`Segment.records_from`); where to go on, the
+        bytes they have, and whether they are all that is wanted, or what follows does not fit or cannot be read so."""
+        records: list[StoredRecord] = []
+        taken: cython.Py_ssize_t = 0
+        record: StoredRecord
+        while offset < self._live.end and not self.recent.reaches(offset) and not self._is_unfinished(offset):
+            segment = self.segment_at(offset)
+            wanted: cython.Py_ssize_t = max_records - len(records)
+            try:
+                found = segment.records_from(offset, wanted, max_bytes - taken, not records)
+            except OSError as error:
+                raise storage_error(f"read {segment.path}", error) from error
+            if not found:
+                return records, offset, taken, len(records) > 0 and segment.knows(offset)
+            for record in found:
+                if not self._live.absent.has(record.offset):
+                    taken += len(record.subject) + len(record.header_block) + len(record.payload)
+                    records.append(record)
+            offset = found[len(found) - 1].offset + 1
+            if len(records) == max_records:
+                return records, offset, taken, True
+        return records, offset, taken, False
 
     def read_matching(
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
@@ -132,6 +164,11 @@ class LogReader:
         if max_records <= 0:
             return records, offset
         last = offset + max_passed
+        if wanted is None:
+            records, offset, taken, enough = self._few_in_files(offset, max_records, max_bytes)
+            if enough:
+                return records, offset
+            max_bytes -= taken
         most_bytes = MOST_PASSED if max_passed < MAX_OFFSET else MAX_OFFSET
         subject = wanted if isinstance(wanted, bytes) else None
         chosen = wanted.__eq__ if isinstance(wanted, bytes) else wanted

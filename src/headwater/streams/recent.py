@@ -53,6 +53,10 @@ class RecentBatches:
         if self.size > self._limit:
             self._shrink()
 
+    def reaches(self, offset: int) -> bool:
+        """Whether what has this offset, or comes behind it, is in memory."""
+        return bool(self._bases) and offset >= self._bases[0]
+
     def since(self, offset: int, max_bytes: int) -> list[tuple[BatchHeader, bytes]] | None:
         """The batches that end above `offset`, until their bodies hold `max_bytes`; None when older ones than these are
         needed, [] when there are none."""

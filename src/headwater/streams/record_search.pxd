@@ -14,6 +14,19 @@ cdef Py_ssize_t _BLOCK_SIZE_AT
 
 cpdef bint can_search(BatchHeader header) except -1
 cpdef StoredRecord find_record(object file, long long position, BatchHeader header, bytes identity, long long offset)
+cpdef list find_records(
+    object file,
+    long long position,
+    BatchHeader header,
+    bytes identity,
+    long long offset,
+    Py_ssize_t max_records,
+    Py_ssize_t max_bytes,
+    bint at_least_one,
+)
+cdef tuple _searched(
+    object file, long long low, long long limit, BatchHeader header, bytes identity, long long offset
+)
 cdef StoredRecord _guessed(
     object file, long long low, long long limit, BatchHeader header, bytes identity, long long offset
 )
@@ -24,7 +37,7 @@ cdef Py_ssize_t _first_between(
 cdef long long _offset(bytes data, Py_ssize_t at, long long base_offset) noexcept
 cdef Py_ssize_t _end(bytes data, Py_ssize_t at) noexcept
 cdef StoredRecord _record(
-    object file, bytes data, Py_ssize_t at, long long start, long long limit, bytes identity, long long offset
+    object file, bytes data, Py_ssize_t at, long long start, long long limit, unsigned int seed, long long offset
 )
-cdef bint _is_intact(bytes data, Py_ssize_t at, Py_ssize_t end, bytes identity, long long offset) except -1
+cdef bint _is_intact(bytes data, Py_ssize_t at, Py_ssize_t end, unsigned int seed) except -1
 cdef StoredRecord _decoded(bytes data, Py_ssize_t at, long long offset)

@@ -1,5 +1,5 @@
 # cython: boundscheck=True, wraparound=True
-"""One record of a large batch, read without the rest of it.
+"""One record of a large batch, or a few that lie together, read without the rest of it.
 
     batch header │ record │ record │ … │ record │ … │ record        offsets ascend, and sizes are mostly alike
                  low ─────────── guess ┘ wanted                high
@@ -9,9 +9,9 @@ times what the message does, so where the record begins is guessed from the offs
 it is not there, the first record near the guess is found by its tag and an offset between those of both ends, and from there
 the sizes lead on. A guess that was off narrows the ends, and a few of them always do.
 
-Nothing is returned but a record whose own CRC holds, and whose offset is the given one: what leads astray on the way, such
-as a copy of the log in a payload, ends in None, and the caller reads the batch. Pure, but for what it
-reads.
+Nothing is returned but records whose own CRCs hold, the first with the given offset and each where the one before ends: what
+leads astray on the way, such as a copy of the log in a payload, ends in None, and the caller reads the batch. Pure, but for
+what it reads.
 """
 
 import struct
@@ -78,48 +78,118 @@ def find_record(
 ) -> StoredRecord | None:
     """The record with this offset in the batch at `position` of a file; None where this way does not find it. Raises
     OSError."""
-    low: cython.longlong = position + BATCH_HEADER_SIZE  # where a record begins, unless something led astray
+    low: cython.longlong = position + BATCH_HEADER_SIZE
     limit: cython.longlong = low + header.body_size
-    high: cython.longlong = limit
-    low_offset: cython.longlong = header.base_offset  # at most that of the record there
-    high_offset: cython.longlong = header.end_offset
-    guess: cython.longlong
-    start: cython.longlong
-    at: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    first: cython.Py_ssize_t
-    found: cython.longlong
     record: StoredRecord | None = _guessed(file, low, limit, header, identity, offset)
     if record is not None:
         return record
+    found = _searched(file, low, limit, header, identity, offset)
+    return found[0] if found is not None else None
+
+
+def find_records(
+    file: Readable,
+    position: cython.longlong,
+    header: BatchHeader,
+    identity: bytes,
+    offset: cython.longlong,
+    max_records: cython.Py_ssize_t,
+    max_bytes: cython.Py_ssize_t,
+    at_least_one: cython.bint,
+) -> list[StoredRecord]:
+    """The record with this offset and those behind it in the same batch, with at most `max_bytes` of subject, header block
+    and payload; `at_least_one`: the first whatever its size. [] also where this way does not find that. Raises OSError."""
+    records: list[StoredRecord] = []
+    low: cython.longlong = position + BATCH_HEADER_SIZE
+    limit: cython.longlong = low + header.body_size
+    mean: cython.double = cython.cast(cython.double, header.body_size) / header.offset_span
+    start: cython.longlong = low + cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
+    max_records = min(max_records, header.offset_span)
+    size: cython.longlong = min(cython.cast(cython.longlong, max_records * mean), max_bytes) + _READ
+    data: bytes = _fetch(file, size if size < limit - start else limit - start, start) if start < limit else b""
+    at: cython.Py_ssize_t = 0
+    seed: cython.uint = record_seed(identity, offset >> 32)
+    record: StoredRecord | None = None
+    if len(data) >= _HEAD_SIZE and _offset(data, 0, header.base_offset) == offset:
+        record = _record(file, data, 0, start, limit, seed, offset)
+    if record is None:
+        found = _searched(file, low, limit, header, identity, offset)
+        if found is None:
+            return records
+        _, data, at, start = found
+    last: cython.longlong = offset - 1
+    taken: cython.Py_ssize_t = 0
+    while len(records) < max_records and start + at + _HEAD_SIZE <= limit:
+        if at + _HEAD_SIZE > len(data) or _end(data, at) > len(data):
+            size = cython.cast(cython.longlong, (max_records - len(records)) * mean)
+            size = max(0, min(size, max_bytes - taken)) + _READ
+            start += at
+            data, at = _fetch(file, size if size < limit - start else limit - start, start), 0
+            if len(data) < _HEAD_SIZE:
+                break
+        offset = _offset(data, at, header.base_offset)
+        if not last < offset < header.end_offset:
+            break
+        if offset >> 32 != last >> 32:
+            seed = record_seed(identity, offset >> 32)
+        record = _record(file, data, at, start, limit, seed, offset)
+        if record is None:
+            break
+        end: cython.Py_ssize_t = _end(data, at)
+        taken += end - at - _HEAD_SIZE
+        if taken > max_bytes and (records or not at_least_one):
+            break
+        records.append(record)
+        at, last = end, offset
+    return records
+
+
+def _searched(
+    file: Readable,
+    low: cython.longlong,
+    limit: cython.longlong,
+    header: BatchHeader,
+    identity: bytes,
+    offset: cython.longlong,
+) -> tuple[StoredRecord, bytes, int, int] | None:
+    """The record with this offset in the body at `low` of a file, up to `limit`; bytes in which it begins, where it does so,
+    and where they begin in the file."""
+    high: cython.longlong = limit
+    low_offset: cython.longlong = header.base_offset  # at most that of the record at `low`, unless something led astray
+    high_offset: cython.longlong = header.end_offset
+    start: cython.longlong
+    at: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    found: cython.longlong
+    seed: cython.uint = record_seed(identity, offset >> 32)
     _read: cython.int
     for _read in range(MOST_READS):
         if low + _HEAD_SIZE > high or not low_offset <= offset < high_offset:
             return None
         mean: cython.double = cython.cast(cython.double, high - low) / (high_offset - low_offset)
-        guess = low + cython.cast(cython.longlong, (offset - low_offset) * mean + 0.5)
+        guess: cython.longlong = low + cython.cast(cython.longlong, (offset - low_offset) * mean + 0.5)
         before: cython.longlong = cython.cast(cython.longlong, _RECORDS_BEFORE * mean)
         start = guess - (before if before > _BYTES_BEFORE else _BYTES_BEFORE)
         start = start if start > low else low
-        size: cython.longlong = cython.cast(cython.longlong, _RECORDS * mean)
-        size = size if size > _READ else _READ
+        size: cython.longlong = max(cython.cast(cython.longlong, _RECORDS * mean), _READ)
         data: bytes = _fetch(file, size if size < high - start else high - start, start)
         at = guess - start
         if at + _HEAD_SIZE <= len(data) and _offset(data, at, header.base_offset) == offset:
-            record = _record(file, data, at, start, limit, identity, offset)
+            record: StoredRecord | None = _record(file, data, at, start, limit, seed, offset)
             if record is not None:
-                return record
+                return record, data, at, start
         first = 0 if start == low else _first_between(data, identity, header.base_offset, low_offset, high_offset)
         if first < 0:
             return None
         at = first
         while at + _HEAD_SIZE <= len(data):
             found = _offset(data, at, header.base_offset)
-            end = _end(data, at)
+            end: cython.Py_ssize_t = _end(data, at)
             if start + end > limit:
                 return None  # a damaged size, of up to 8 GiB
             if found == offset:
-                return _record(file, data, at, start, limit, identity, offset)
+                record = _record(file, data, at, start, limit, seed, offset)
+                return (record, data, at, start) if record is not None else None
             if found > offset:
                 break
             low, low_offset = start + end, found + 1
@@ -152,7 +222,7 @@ def _guessed(
             size: cython.longlong = cython.cast(cython.longlong, mean) + _HEAD_SIZE
             data: bytes = usual.look(size if size < limit - guess else limit - guess, guess)
             if len(data) >= _HEAD_SIZE and _offset(data, 0, header.base_offset) == offset:
-                return _record(file, data, 0, guess, limit, identity, offset)
+                return _record(file, data, 0, guess, limit, record_seed(identity, offset >> 32), offset)
     return None
 
 
@@ -206,7 +276,7 @@ def _record(
     at: cython.Py_ssize_t,
     start: cython.longlong,
     limit: cython.longlong,
-    identity: bytes,
+    seed: cython.uint,
     offset: cython.longlong,
 ) -> StoredRecord | None:
     """The record that begins at `data[at]`, `start + at` in the file, and ends before `limit`, if it is intact."""
@@ -216,16 +286,13 @@ def _record(
     if end > len(data):
         data = _fetch(file, end - at, start + at)
         at, end = 0, end - at
-    if end > len(data) or not _is_intact(data, at, end, identity, offset):
+    if end > len(data) or not _is_intact(data, at, end, seed):
         return None
     return _decoded(data, at, offset)
 
 
-def _is_intact(
-    data: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t, identity: bytes, offset: cython.longlong
-) -> cython.bint:
-    """Whether the CRC of the record, which ends at `end`, is that of this offset."""
-    seed: cython.uint = record_seed(identity, offset >> 32)
+def _is_intact(data: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t, seed: cython.uint) -> cython.bint:
+    """Whether the CRC of the record, which ends at `end`, is that of its offset, of which `seed` is made."""
     start: cython.Py_ssize_t = at + _CRC_SIZE
     if cython.compiled and end - start <= _SHORT:
         raw: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(data))

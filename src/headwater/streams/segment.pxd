@@ -18,6 +18,10 @@ cdef class Segment:
     cdef list _met
 
     cpdef StoredRecord record_at(self, long long offset)
+    cpdef list records_from(
+        self, long long offset, Py_ssize_t max_records, Py_ssize_t max_bytes, bint at_least_one
+    )
+    cpdef bint knows(self, long long offset) except -1
     cpdef tuple batch_of(self, long long offset)
     cdef tuple _known_place(self, long long offset)
     cdef tuple _walk_to(self, long long offset, object window)

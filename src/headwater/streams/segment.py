@@ -14,10 +14,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
-    from cython.cimports.headwater.streams.record_search import can_search, find_record
+    from cython.cimports.headwater.streams.record_search import can_search, find_record, find_records
 else:
     from headwater.streams.log_format import BatchHeader, StoredRecord
-    from headwater.streams.record_search import can_search, find_record
+    from headwater.streams.record_search import can_search, find_record, find_records
 
 from headwater.durable_files.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
@@ -39,6 +39,7 @@ SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs a
 LARGEST_READ = 1 << 20
 SEARCHED_BATCH = 1 << 13  # bytes; of a larger one a single record is looked for
 MOST_KNOWN = 1024  # headers of such batches that are kept for one open segment, some 200 bytes each
+FEW = 4  # times as large as what is read of it is a batch that is not read as a whole, once it is known
 LARGE_BATCH = 1 << 15  # bytes; larger batches are sent from the file, and it is remembered that they are intact
 
 
@@ -149,8 +150,8 @@ class Segment:
             if isinstance(piece, SpoiledBytes) or (piece.header.end_offset > offset and piece.header.holds_records):
                 if isinstance(piece, SpoiledBytes):
                     self._note_spoiled(piece)
-                elif piece.position < self._checked_from:
-                    self._note_intact(piece)
+                else:
+                    self._note_met(piece)
                 yield piece
 
     def record_at(self, offset: cython.longlong) -> StoredRecord | None:
@@ -173,6 +174,28 @@ class Segment:
             read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
         return records[0] if records and records[0].offset == offset else None
 
+    def records_from(
+        self,
+        offset: cython.longlong,
+        max_records: cython.Py_ssize_t,
+        max_bytes: cython.Py_ssize_t,
+        at_least_one: cython.bint,
+    ) -> list[StoredRecord]:
+        """A few records from this offset on, checked, deleted ones too, if they are in a large batch that was met before; []
+        where `batches` has to tell. `at_least_one`: the first whatever its size. Raises OSError."""
+        place = self._known_place(offset)
+        if place is None or not can_search(place[1]):
+            return []
+        header: BatchHeader = place[1]
+        if FEW * max_records > header.offset_span and FEW * max_bytes > header.body_size:
+            return []
+        file = self._opened()
+        return find_records(file, place[0], header, self.identity, offset, max_records, max_bytes, at_least_one)
+
+    def knows(self, offset: cython.longlong) -> cython.bint:
+        """Whether this offset is in a large batch that was met before."""
+        return self._known_place(offset) is not None
+
     def batch_of(self, offset: cython.longlong) -> tuple[int, BatchHeader] | None:
         """Where the batch with this offset begins, and its header; None where `batches` has to tell. Raises OSError."""
         return self._known_place(offset) or self._walk_to(offset, Window(self.pread, self.end_position, SPACING))
@@ -194,20 +217,28 @@ class Segment:
                 break
             if offset < header.end_offset and header.holds_records:
                 if header.body_size >= SEARCHED_BATCH:
-                    if len(self._known) >= MOST_KNOWN:
-                        self._known.clear()
-                    self._known[entry] = position, header
+                    self._note_known(entry, position, header)
                 return position, header
             position += header.size
         return None
+
+    def _note_known(self, entry: int, position: int, header: BatchHeader) -> None:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[entry] = position, header
 
     def pread(self, size: int, position: int) -> bytes:
         """As `File.pread`. Raises OSError."""
         return self._opened().pread(size, position)
 
-    def _note_intact(self, batch: FoundBatch) -> None:
-        if batch.header.body_size >= LARGE_BATCH and batch.is_whole:
-            self._intact.add(batch.position)
+    def _note_met(self, batch: FoundBatch) -> None:
+        """Note a batch that was read and found intact, if it is large."""
+        header = batch.header
+        if header.body_size >= SEARCHED_BATCH and batch.is_whole:
+            if header.size == batch.end_position - batch.position:  # it is not compressed
+                self._note_known(self._index.entry(header.base_offset), batch.position, header)
+            if header.body_size >= LARGE_BATCH and batch.position < self._checked_from:
+                self._intact.add(batch.position)
 
     def _note_spoiled(self, piece: SpoiledBytes) -> None:
         """Met while reading; a batch with these bytes in it is not handed out unread any more."""
