@@ -109,3 +109,59 @@ def test_another_bus_error_ends_the_process_as_ever(tmp_path: Path, cause: str) 
         """
     ended = subprocess.run([sys.executable, "-c", program], timeout=60, check=False, stderr=subprocess.DEVNULL)
     assert ended.returncode in (-7, 128 + 7)
+
+
+BEGIN = """if True:
+    import faulthandler, os, signal, sys, time
+    from pathlib import Path
+    from headwater.durable_files.files import OsFiles
+    path = Path(sys.argv[1])
+    path.write_bytes(bytes(20_000))
+    file = OsFiles().open(str(path))
+    def areas():
+        return Path("/proc/self/maps").read_text().count(str(path))
+    def in_next_tick():  # of the clock by which it is checked whose the signal is
+        before = time.clock_gettime(6)
+        while time.clock_gettime(6) == before:
+            pass
+    def look_until(count):
+        end = time.monotonic() + 30
+        while areas() != count and time.monotonic() < end:
+            for number in range(65):
+                file.look(300, number)
+        print(areas())
+    look_until(1)
+"""
+
+
+def program(path: Path, *lines: str, flags: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """A process that has the file mapped, and then does what the lines say."""
+    text = BEGIN + "".join(f"    {line}\n" for line in lines)
+    command = [sys.executable, *flags, "-c", text, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+LOSE = ("os.truncate(path, 0)", "print(file.look(300, 5000))")
+
+
+@needs_maps
+def test_where_somebody_else_takes_the_signal_later_files_are_no_more_mapped(tmp_path: Path) -> None:
+    done = program(tmp_path / "a", "faulthandler.enable()", "in_next_tick()", "look_until(0)", *LOSE, "look_until(0)")
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["1", "0", "b''", "0"], "")
+
+
+@needs_maps
+@pytest.mark.parametrize("flags", [(), ("-X", "faulthandler")])
+def test_files_are_mapped_again_once_the_signal_is_nobody_elses(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    taken = ("faulthandler.enable()", "in_next_tick()", "look_until(0)") if not flags else ()
+    given_back = ("faulthandler.disable()", "in_next_tick()", "file.look(300, 0)", "look_until(1)")
+    done = program(tmp_path / "a", *taken, *given_back, *LOSE, flags=flags)
+    assert (done.returncode, done.stdout.split()[-2:], done.stderr) == (0, ["1", "b''"], "")
+
+
+@needs_maps
+def test_a_handler_that_was_there_before_has_every_other_bus_error(tmp_path: Path) -> None:
+    others = ("sys.stdout.flush()", "os.kill(os.getpid(), signal.SIGBUS)")
+    done = program(tmp_path / "a", *LOSE, *others, flags=("-X", "faulthandler"))
+    assert (done.returncode, done.stdout.split()) == (-7, ["1", "b''"])
+    assert done.stderr.startswith("Fatal Python error: Bus error")

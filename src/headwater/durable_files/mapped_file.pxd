@@ -4,6 +4,8 @@ from posix.signal cimport sigaction_t, siginfo_t
 cdef unsigned long long _PAGE
 cdef Py_ssize_t _mappings
 cdef bint _guarded
+cdef long long _checked
+cdef int COARSE_CLOCK
 cdef unsigned long long _from
 cdef unsigned long long _to
 cdef bint _lost
@@ -23,5 +25,8 @@ cdef class MappedFile:
     cdef int end(self) noexcept
 
 
-cdef int _guard() except -1
+cdef bint _guard() noexcept
+cdef bint _still_guarded() noexcept
+cdef bint _check() noexcept
+cdef long long _tick() noexcept
 cdef void _on_bus_error(int number, siginfo_t *info, void *context) noexcept nogil
