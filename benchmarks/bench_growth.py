@@ -40,7 +40,17 @@ from contestants import (
     start_nats_server,
     start_relay,
 )
-from growth_core import around_wildcard, churn, connections, listeners, numbered, subscriptions, talkers, under_wildcard
+from growth_core import (
+    around_wildcard,
+    churn,
+    churn_of_patterns,
+    connections,
+    listeners,
+    numbered,
+    subscriptions,
+    talkers,
+    under_wildcard,
+)
 from growth_stored import by_batch, by_sequence, consumers, stored, streams, subjects
 from growth_work import Cost, Ready, apart, compare
 from load_generator import Failure
@@ -74,6 +84,7 @@ GROWTHS = {
     "subscriptions": Growth("subscriptions of one client", SUBJECTS, 250_000, subscriptions, True, None),
     "numbered": Growth("subscriptions, number last", SUBJECTS, 250_000, numbered, True, None),
     "churn": Growth("subscriptions, while others come and go", SUBJECTS, 250_000, churn, True, None),
+    "patterns": Growth("subscriptions, while patterns come and go", SUBJECTS, 250_000, churn_of_patterns, False, None),
     "wildcard": Growth("subjects under one wildcard", SUBJECTS, 250_000, under_wildcard, True, None),
     "middle": Growth("subjects with a wildcard in the middle", SUBJECTS, 250_000, around_wildcard, False, None),
     "connections": Growth("connections, silent", (10, 1000, 10_000), 250_000, connections, True, None),

@@ -56,17 +56,24 @@ def numbered(stack: ExitStack, server: Contestant, count: int, messages: int) ->
     return subscriptions(stack, server, count, messages, b"grow.events.%06d")
 
 
-def churn(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
+def churn(
+    stack: ExitStack, server: Contestant, count: int, messages: int, subject: bytes = b"come.%06d.events"
+) -> Ready:
     """The first of them while another client comes and goes: after each AFTER_EACH messages it has a subscription to a
-    subject of its own, or ends it."""
+    subject or pattern of its own, or ends it."""
     other = joined(stack, server)
     changes = count_up()
 
     def change() -> None:
         number, ends = divmod(next(changes), 2)
-        other.sendall(b"UNSUB %d\r\n" % number if ends else b"SUB come.%06d.events %d\r\n" % (number, number))
+        other.sendall(b"UNSUB %d\r\n" % number if ends else b"SUB %b %d\r\n" % (subject % number, number))
 
     return subscriptions(stack, server, count, messages, between=change)
+
+
+def churn_of_patterns(stack: ExitStack, server: Contestant, count: int, messages: int) -> Ready:
+    """The same with patterns, whose subjects begin as those of the others."""
+    return churn(stack, server, count, messages, b"grow.come%06d.*")
 
 
 def under_wildcard(

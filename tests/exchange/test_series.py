@@ -158,6 +158,10 @@ def test_publishes_to_subjects_with_a_subscription_each_are_delivered_as_if_each
         ops,
         [b"SUB l.3 99\r\n", *ops],
         ops,
+        [b"SUB l.* 98\r\n", *ops],
+        ops,
+        [b"UNSUB 98\r\n", *ops],
+        ops,
     ):  # what is known of a subject is used from the second time on
         fed(together[0], together[1][0][0], b"".join(part))
         for op in part:

@@ -120,6 +120,67 @@ def test_among_many_known_subjects_those_that_change_are_looked_for_anew(changes
         assert set(match.plain) == {live[key] for key in ((number, 0), (number, 1), (number, 2)) if key in live}
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 7), st.sampled_from([b"*", b">", b"*.x", b"x.*"])),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_patterns_of_any_length_come_and_go_while_more_and_more_subjects_are_known(
+    changes: list[tuple[int, int, bytes]],
+) -> None:
+    """Among so many the table grows several times, and keeps what it knows."""
+    sublist, live = Sublist(), dict[bytes, Subscription]()
+    known: list[bytes] = []
+    for number, length, end in changes:
+        head = b".".join([b"deep", b"%d" % number, *(b"%d" % token for token in range(7))][:length])
+        pattern = head + b"." + end
+        if pattern in live:
+            sublist.remove(live.pop(pattern))
+        else:
+            live[pattern] = Subscription(pattern, b"", b"1")
+            sublist.insert(live[pattern])
+        known.extend(b"deep.%d.%d.x" % (len(known) + more, number) for more in range(40))
+        for subject in (
+            *known[-80:],
+            head,
+            head + b".x",
+            head + b".x.x",
+            head + b".0",
+            b"deep.%d.0.1.2.3.4.x" % number,
+        ):
+            assert set(sublist.match(subject).plain) == naive(list(live.values()), subject)[0]
+    for subject in known:
+        assert set(sublist.match(subject).plain) == naive(list(live.values()), subject)[0]
+
+
+@pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, a change of a pattern makes all stale")
+def test_a_change_of_a_pattern_concerns_subjects_that_begin_as_it_does() -> None:
+    sublist = Sublist()
+    for number in range(50):
+        sublist.insert(Subscription(b"a.%d.x" % number, b"", b"0"))
+    before = [sublist.match(b"a.%d.x" % number) for number in range(50)]
+    pattern = Subscription(b"a.7.*", b"", b"1")
+    sublist.insert(pattern)
+    assert [number for number in range(50) if sublist.match(b"a.%d.x" % number) is not before[number]] == [7]
+    sublist.remove(pattern)
+    assert [number for number in range(50) if sublist.match(b"a.%d.x" % number) is not before[number]] == [7]
+
+
+@pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, a dict is the table")
+def test_a_table_that_grows_keeps_what_it_knows() -> None:
+    sublist = Sublist()
+    subscriptions = [Subscription(b"kept.%d" % number, b"", b"1") for number in range(20_000)]
+    for subscription in subscriptions:
+        sublist.insert(subscription)
+    first = [sublist.match(b"kept.%d" % number) for number in range(100)]
+    for subscription in subscriptions:
+        sublist.match(subscription.subject)
+    sublist.insert(Subscription(b"other", b"", b"1"))  # what is not in the table would be made anew
+    assert sum(sublist.match(b"kept.%d" % number) is first[number] for number in range(100)) == 100
+
+
 def test_a_flood_of_one_time_subjects_leaves_every_answer_right() -> None:
     sublist = Sublist()
     sublist.insert(Subscription(b"once.*", b"", b"0"))

@@ -14,8 +14,9 @@ grows with the number of subscriptions and with subjects that come again, not wi
 replaces what is still right is counted, and the table is bypassed for a while. Where a wildcard covers everything after a
 prefix, only the prefix is cached and the table is not used: a thousand subjects under `bench.>` take one entry.
 
-Clients come and go. A change of interest in one subject makes that one's entry stale, a change of a pattern all of them, but
-for `_INBOX.x.*`, which each client has, and others that begin with `_` or `$`: such subjects are not in the table.
+Clients come and go. A change of interest in one subject makes that one's entry stale, a change of a pattern those that begin
+with the same tokens as it does before its first wildcard: all of them if it begins with one (or interpreted); none for
+`_INBOX.x.*`, which each client has, and others that begin with `_` or `$`: such subjects are not in the table.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
 """
@@ -340,7 +341,8 @@ class Sublist:
         if self._as_one or wild or (beginning is not None and subject.startswith(beginning.prefix)):
             self._beginning = None
         if self._as_one or (wild and subject[0] != 95 and subject[0] != 36):
-            self.epoch = self.generation
+            if self._as_one or not cython.compiled or self._known.change(subject) == 0:
+                self.epoch = self.generation
         elif not wild and cython.compiled:
             self._known.forget(subject, self.epoch)
         elif not wild:
@@ -357,7 +359,9 @@ class Sublist:
         """Forget some of what is stale, and all that is known if few subscriptions and subjects are left: it holds on to
         those that ended, and to the connections of these."""
         if cython.compiled:
-            few: cython.Py_ssize_t = self.count if self.epoch == self.generation else max(self.count, self._known.used)
+            few: cython.Py_ssize_t = self.count
+            if few > 0 and self.epoch != self.generation:
+                few = max(few, self._known.used)
             if self._known.size > 1 << 10 and self._known.size > 8 * few:
                 self._known.make(1 << 9)
                 self._floor = _FLOOR

@@ -32,9 +32,17 @@ cdef class KnownSubjects:
     cdef bytearray _memory
     cdef Py_ssize_t _mapped
     cdef list _owners
+    cdef unsigned int now
+    cdef bytearray _changes
+    cdef unsigned int _noted
+    cdef unsigned int *_changed_at
 
+    cdef int change(self, bytes pattern) except -1
+    cdef int _note_anew(self) except -1
+    cdef bint is_right(self, Py_ssize_t index) noexcept
+    cdef bint is_unchanged(self, Py_ssize_t index, bint ahead) noexcept
+    cdef int _take_over(self, Py_ssize_t size, unsigned long long *slots, list owners) except -1
     cdef int make(self, Py_ssize_t size) except -1
-    cdef int _give_back(self) except -1
     cdef int _empty(self, Py_ssize_t index) except -1
     cdef Py_ssize_t settle(self, Receiver receiver, bint stays) except -1
     cdef int forget_stale(self, Py_ssize_t generation) except -1

@@ -2,7 +2,7 @@
 """The subjects that were published to last, and who gets them: a table that is read without touching what it does not need.
 
     tag ─▶ slot, one cache line ─▶ the seven behind it
-           slot: tag │ outlet │ messages it got │ sizes │ `<subject> <sid> `
+           slot: tag │ outlet │ messages it got │ sizes │ right since │ `<subject> <sid> `
 
 With a hundred thousand subjects nothing of this is in the processor's caches, and a message costs as much as it touches
 lines of memory. So a slot has all that a delivery to one subscription needs, and its subscription is not touched: its
@@ -17,6 +17,11 @@ All steps from one to the other can be reversed, so a subject has other tags in 
 emptied then; a change of interest in one subject empties its slot (`forget`). Different subjects may share a tag: who
 finds a slot compares the subject.
 
+A change of a pattern such as `orders.7.*` (`change`) is noted under its tokens before the first wildcard, with its number.
+A slot that was right before the last change is looked at when it is found next: it is right if nothing that its subject
+begins with has changed since (`is_right`). So a change costs one line of memory, however many subjects are known, and a
+slot as many as its subject has tokens, four at most, once for all the changes since.
+
 The table has twice as many slots as subjects that are published to, up to a limit that the caller sets for each. Compiled
 only; interpreted, a dict is cheaper (`Sublist`).
 """
@@ -28,7 +33,7 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
-    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, LOOKED_AT, ROOM, TEXT_AT
+    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, LOOKED_AT, ROOM, TEXT_AT, prefetch
     from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.libc.string import memcpy
     from cython.cimports.posix.mman import (
@@ -51,6 +56,11 @@ MAPPED_FROM: int = 1 << 12
 # large pages. A large page is used up as well: a table that grows is half full at once, and its slots are taken at random.
 LARGE_PAGE: int = 1 << 21
 LARGE_PAGES: int = 14 if sys.platform == "linux" else 0  # MADV_HUGEPAGE, elsewhere MADV_NORMAL
+# Tokens of a pattern under which its changes are noted; what is behind them makes no difference.
+NOTED_TOKENS: int = 4
+STALE_LOOKED_AT: int = 16  # slots, by `forget_stale`
+_STALE_LOOKED_AT: cython.int = STALE_LOOKED_AT
+_NOTED_TOKENS: cython.int = NOTED_TOKENS
 
 
 def tag_of(name: cython.p_uchar, length: cython.Py_ssize_t, generation: cython.Py_ssize_t) -> cython.ulonglong:
@@ -117,15 +127,25 @@ class KnownSubjects:
         self._memory = bytearray()
         self._mapped = 0  # bytes that the system gave; 0: the slots are in `_memory`
         self._owners: list[Known | None] = []  # holds the references that the slots have without counting them
+        self.now = 0  # the number of changes so far
+        # For each hash of tokens the number of the last change: as many numbers as slots, none before the first change.
+        self._changes = bytearray()
+        self._noted = 0  # how many tokens these are: a bit for each number
         if cython.compiled:
             self.make(SMALLEST)
 
     def make(self, size: cython.Py_ssize_t) -> cython.int:
-        """Begin again with an empty table of `size` slots, a power of two."""
+        """Have `size` slots, a power of two. What is known stays if these are more; else the table is empty."""
         if cython.compiled:
             index: cython.Py_ssize_t
-            for index in range(self.size):
-                self._empty(index)
+            known: Known | None
+            before: cython.Py_ssize_t = self.size
+            for index in range(before):
+                known = self._owners[index]
+                if known is not None and (
+                    size < before or known.generation != self._generation or not self.is_right(index)
+                ):
+                    self._empty(index)
             owners: list[Known | None] = [None] * size
             memory = bytearray(0 if size >= MAPPED_FROM else size * 64 + 64)
             base: cython.p_char = PyByteArray_AS_STRING(memory)
@@ -146,22 +166,44 @@ class KnownSubjects:
                     if over < spare:
                         munmap(base + over + size * 64, spare - over)
                     madvise(base + over, size * 64, LARGE_PAGES)
-            self._give_back()
-            self._memory, self._owners = memory, owners
+            old: cython.p_ulonglong = self.slots
+            mapped: cython.Py_ssize_t = self._mapped
+            memory, self._memory = self._memory, memory  # the old one stays until all is taken over
+            owners, self._owners = self._owners, owners
             self._mapped = size * 64 if size >= MAPPED_FROM else 0
             self.slots = cython.cast(cython.p_ulonglong, base + over)
             self.size = size
             self.used = self._swept = 0
+            if self._changes:
+                self._note_anew()  # what is taken over is right
+            if before < size:
+                self._take_over(before, old, owners)
+            if mapped > 0:
+                munmap(old, mapped)
         return 0
 
-    def _give_back(self) -> cython.int:
-        if cython.compiled and self._mapped > 0:
-            munmap(self.slots, self._mapped)
-            self._mapped = 0
+    def _take_over(
+        self, size: cython.Py_ssize_t, slots: cython.p_ulonglong, owners: "list[Known | None]"
+    ) -> cython.int:
+        """Have what is in these slots, of a smaller table."""
+        if cython.compiled:
+            index: cython.Py_ssize_t
+            place: cython.Py_ssize_t
+            known: Known | None
+            for index in range(size):
+                known = owners[index]
+                if known is not None:
+                    place = self._room(slots[index * 8])
+                    memcpy(self.slots + place * 8, slots + index * 8, 64)
+                    self._owners[place] = known
+                    if known.only is not None and known.only.place == index + 1:
+                        known.only.place = place + 1
+                    self.used += 1
         return 0
 
     def __dealloc__(self) -> None:
-        self._give_back()
+        if cython.compiled and self._mapped > 0:
+            munmap(self.slots, self._mapped)
 
     def _empty(self, index: cython.Py_ssize_t) -> cython.int:
         """Empty a slot. What it has counted is its subscription's."""
@@ -192,19 +234,92 @@ class KnownSubjects:
         return receiver.delivered
 
     def forget_stale(self, generation: cython.Py_ssize_t) -> cython.int:
-        """Empty a few slots of other generations, in turn: after an eighth as many calls as there are slots, nothing is held
-        on to that was stale before. No search that is still right ends at an empty slot: `add` fills stale ones first."""
+        """Empty a few slots that are stale, in turn: after `size` by STALE_LOOKED_AT calls, nothing is held on to that was
+        stale before. No search that is still right ends at an empty slot: `add` fills those of other generations first."""
         if cython.compiled:
             index: cython.Py_ssize_t
             there: Known | None
             _step: cython.int
-            for _step in range(8):
+            for _step in range(_STALE_LOOKED_AT):
                 index = self._swept
                 there = self._owners[index]
                 if there is not None and there.generation != generation:
                     self._empty(index)
+                elif there is not None and not self.is_right(index):
+                    self._close(index)
+                    continue  # the slot behind may have moved up
                 self._swept = (index + 1) & (self.size - 1)
         return 0
+
+    def change(self, pattern: bytes) -> cython.int:
+        """What is known of the subjects of this pattern is stale. Returns 0, and changes nothing, if that may be all."""
+        if cython.compiled:
+            end: cython.Py_ssize_t = 0
+            dot: cython.Py_ssize_t
+            tokens: cython.int = 0
+            while tokens < _NOTED_TOKENS:
+                dot = pattern.find(b".", end)
+                if dot < 0 or (dot == end + 1 and pattern[end] == 42):  # * (and what begins with > is at its end)
+                    break
+                end = dot + 1
+                tokens += 1
+            if end == 0 or self.now == 0xFFFFFFFF:
+                return 0
+            if not self._changes:
+                self._note_anew()
+            self.now += 1
+            self._noted |= 1 << tokens
+            name: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(pattern))
+            self._changed_at[tag_of(name, end, 0) & (self.size - 1)] = self.now
+        return 1
+
+    def _note_anew(self) -> cython.int:
+        """All that is known is right now."""
+        if cython.compiled:
+            self._changes = bytearray(4 * self.size)
+            self._changed_at = cython.cast(cython.p_uint, PyByteArray_AS_STRING(self._changes))
+            self._noted = 0
+        return 0
+
+    def is_right(self, index: cython.Py_ssize_t) -> cython.bint:
+        """Whether what a slot has, of the last generation, is right in spite of changes of patterns."""
+        if cython.compiled:
+            return cython.cast(cython.p_uint, self.slots + index * 8)[7] == self.now or self.is_unchanged(index, False)
+        return False
+
+    def is_unchanged(self, index: cython.Py_ssize_t, ahead: cython.bint) -> cython.bint:
+        """Whether nothing that the subject of a slot begins with has changed since it was right; it is so now, then.
+        `ahead`: only prefetch what says so."""
+        if cython.compiled:
+            slot: cython.p_uint = cython.cast(cython.p_uint, self.slots + index * 8)
+            known: Known
+            name: cython.p_uchar
+            length: cython.Py_ssize_t
+            if self.slots[index * 8 + 1] == 0:
+                known = cython.cast(Known, self._owners[index])
+                name = cython.cast(cython.p_uchar, PyBytes_AS_STRING(known.subject))
+                length = PyBytes_GET_SIZE(known.subject)
+            else:
+                name = cython.cast(cython.p_uchar, slot) + TEXT_AT
+                if slot[6] & ELSEWHERE:
+                    name = cython.cast(cython.p_uchar, self.slots[index * 8 + 4])
+                length = slot[6] & 0xFFFF
+            at: cython.Py_ssize_t = 0
+            place: cython.p_uint
+            left: cython.uint = self._noted >> 1
+            while left != 0 and at < length and name[at] != 32:
+                at += 1
+                if name[at - 1] == 46:
+                    if left & 1:
+                        place = self._changed_at + (tag_of(name, at, 0) & (self.size - 1))
+                        if ahead:
+                            prefetch(place)
+                        elif place[0] > slot[7]:
+                            return False
+                    left >>= 1
+            if not ahead:
+                slot[7] = self.now
+        return True
 
     def forget(self, subject: bytes, generation: cython.Py_ssize_t) -> cython.int:
         """Nothing is known of this subject any more."""
@@ -270,6 +385,9 @@ class KnownSubjects:
             if index >= 0:
                 known: Known = cython.cast(Known, self._owners[index])
                 if equals(buffer, start, end, known.subject):
+                    if not self.is_right(index):
+                        self._close(index)
+                        return None
                     self.met += 1
                     return known.match
         return None
@@ -296,6 +414,7 @@ class KnownSubjects:
             self._owners[index] = known
             slot[0] = tag
             slot[1] = slot[2] = 0
+            cython.cast(cython.p_uint, slot)[7] = self.now
             if outlet is not None and known.only is not None:
                 self._fill(slot, index, known, outlet, line)
         return 0
