@@ -151,26 +151,36 @@ def test_what_is_republished_into_a_bucket_is_kept_there(clients: list[BlockingC
 
 
 def test_answers_to_publishes_come_in_the_order_of_these(urls: list[str]) -> None:
-    """Refusals and duplicates among them, to one reply subject."""
+    """Refusals, duplicates, and messages of batches among them, to one reply subject."""
+    kinds = [
+        {},
+        {"Nats-Expected-Last-Sequence": "777"},
+        {"Nats-Msg-Id": "same"},
+        {},
+        {"Nats-Batch-Id": "kept", "Nats-Batch-Sequence": "1"},
+        {"Nats-Batch-Id": "unknown", "Nats-Batch-Sequence": "2"},
+    ]
 
     async def answers(url: str) -> list[int]:
         async with await connect(url) as client:
-            await request(client, "STREAM.CREATE.ORDER", {"name": "ORDER", "subjects": ["order"]})
+            await request(client, "STREAM.CREATE.ORDER", {"name": "ORDER", "subjects": ["order"], "allow_atomic": True})
             inbox = client.new_inbox()
             replies = await client.subscribe(inbox)
-            for number in range(40):
-                headers = {1: {"Nats-Expected-Last-Sequence": "777"}, 2: {"Nats-Msg-Id": "same"}}.get(number % 4)
-                await client.publish("order", b"", headers=headers, reply=inbox)
+            for number in range(42):
+                headers = dict(kinds[number % 6])
+                if headers.get("Nats-Batch-Id") == "kept":
+                    headers["Nats-Batch-Id"] = f"kept-{number}"
+                await client.publish("order", b"", headers=headers or None, reply=inbox)
             found: list[int] = []
             async with asyncio.timeout(BOUND):
-                while len(found) < 40:
-                    answer = json.loads((await replies.next()).data)
+                while len(found) < 42:
+                    answer = json.loads((await replies.next()).data or b'{"seq": 0}')
                     found.append(answer["error"]["err_code"] if "error" in answer else answer["seq"])
             return found
 
     real, ours = [asyncio.run(answers(url)) for url in urls]
     assert real == ours
-    assert real[:8] == [1, 10071, 2, 3, 4, 10071, 2, 5]
+    assert real[:11] == [1, 10071, 2, 3, 0, 10176, 4, 10071, 2, 5, 0]
 
 
 def test_a_stream_has_a_thousand_consumers_where_nobody_says_how_many(clients: list[BlockingClient]) -> None:

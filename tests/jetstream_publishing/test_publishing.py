@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from support.recording_files import RecordingFiles
 
 from headwater.errors import JetStreamError
@@ -90,6 +91,45 @@ def test_answers_come_in_the_order_of_their_publishes() -> None:
         bench.router.publish(b"orders", b"inbox", WRONG, b"refused")
         assert bench.acks[-1]["error"]["err_code"] == 10071, "nothing is before it"
         assert bench.publishing.answers.refused == 2
+
+    run(test)
+
+
+def test_answers_to_messages_of_batches_come_in_turn_as_well() -> None:
+    async def test(bench: Bench) -> None:
+        answers: list[bytes] = []
+        bench.router.subscribe_internal(b"box.>", lambda *call: answers.append(call[3]))
+        bench.router.publish(b"orders", b"box.1", b"", b"")
+        for batch, sequence in ((b"kept", 1), (b"unknown", 2)):
+            block = b"NATS/1.0\r\nNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n\r\n" % (batch, sequence)
+            bench.router.publish(b"orders", b"box.2", block, b"")
+        bench.router.publish(b"orders", b"box.fast.10.fail.3.1.$FI", b"", b"behind a gap")
+        bench.router.publish(b"orders", b"box.3", b"", b"")
+        assert answers == [], "nothing overtakes what is not durable yet"
+        await bench.flush()
+        found = [json.loads(answer or b"{}") for answer in answers]
+        assert [answer["error"]["err_code"] if "error" in answer else answer.get("seq") for answer in found] == [
+            *(1, None, 10176, 10208, 2)
+        ]
+
+    run(test, allow_atomic=True, allow_batched=True)
+
+
+def test_upkeep_is_nothing_that_a_refusal_waits_for() -> None:
+    async def test(bench: Bench) -> None:
+        answered: list[int] = []
+
+        def start() -> bool:
+            bench.router.publish(b"orders", b"inbox", WRONG, b"refused")
+            answered.append(len(bench.acks))
+            return False
+
+        assert bench.publishing.committer is not None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bench.publishing.committer.upkeep, "start", start)
+            bench.publish(b"one")
+            await bench.flush()
+        assert answered == [2]
 
     run(test)
 

@@ -48,6 +48,8 @@ INLINE_BYTES = 256 << 10  # a larger batch is better written while the next one 
 LONE_BYTES = 2 << 20  # a batch of one item up to this size may be written in the loop
 # Staged and unwritten; nats-server's limit for messages that a stream has captured but not stored.
 MAX_STAGED_BYTES: int = 128 << 20
+# Items without a record that wait for those before them, some 400 bytes each; further ones overtake these.
+MOST_BEHIND: int = 1 << 14
 _MAX_STAGED_BYTES: cython.Py_ssize_t = MAX_STAGED_BYTES
 _INLINE_BYTES: cython.Py_ssize_t = INLINE_BYTES
 _LONE_BYTES: cython.Py_ssize_t = LONE_BYTES
@@ -123,6 +125,12 @@ class Committer:
     def busy(self) -> bool:
         """Whether anything is staged or being written."""
         return self._current is not None or bool(self._next.items)
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether an item without a record is to be added, and not handled at once: there are items before it, staged or
+        being written, and no more than the disk keeps up with. Upkeep is none."""
+        return bool(self._next.items or self.writing) and not self.full and len(self._next.items) < MOST_BEHIND
 
     def add(self, item: object, size: cython.Py_ssize_t) -> cython.int:
         """Add `item` to the group of the log's open batch, in which `size` bytes were staged for it."""

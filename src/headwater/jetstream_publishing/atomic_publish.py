@@ -74,14 +74,15 @@ class AtomicPublish:
             self._set_timer()
             if committed is not None:
                 return self._commit(committed, reply, last_id)
-            self._answers.confirm(reply, b"", None)
+            if reply:
+                self._answers.reply_in_turn(self._committer, reply, b"")
             return last_id
         except Abandoned as abandoned:
             self._advise(abandoned.batch_id, abandoned.reason)
             refusal = abandoned.refusal
         except (JetStreamError, StorageError) as error:
             refusal = error
-        self._answers.refuse(reply, refusal, self._concerned(batch_id, traced))
+        self._answers.refuse(reply, refusal, self._concerned(batch_id, traced), self._committer)
         return last_id
 
     def attach(self, router: Router, committer: Committer) -> None:

@@ -42,9 +42,6 @@ from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, naming
 
-# Answers that wait for the acks before them, some 400 bytes each; further ones overtake these.
-MOST_BEHIND: int = 1 << 14
-
 
 class Capture:
     """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `unjudged`: what the
@@ -248,24 +245,13 @@ class Capture:
     def _refuse(
         self, committer: Committer, reply: bytes, error: JetStreamError | StorageError, answer: Answer | None
     ) -> None:
-        """Refuse a message behind the answers to those before it, as nats-server does; at once if the disk is far
-        behind, or the log itself refuses."""
-        in_turn: cython.bint = self._is_behind(committer)
-        if not in_turn or not reply or answer is not None or not isinstance(error, JetStreamError):
-            self._answers.refuse(reply, error, answer)
-            return
-        refusal: bytes = self._answers.refusal(self._answers.count_refused(error))
-        committer.add(Item(reply, refusal, b"", 0, 0, b""), 0)
-
-    def _is_behind(self, committer: Committer) -> cython.bint:
-        """Whether an answer waits for the acks before it: there are some, and no more than the disk keeps up with."""
-        return committer.busy and not committer.full and len(committer.waiting) < MOST_BEHIND
+        """Refuse a message; a client's behind the answers to those before it."""
+        self._answers.refuse(reply, error, answer, committer if answer is None else None)
 
     def _answer_duplicate(self, committer: Committer, reply: bytes, sequence: int, answer: Answer | None) -> None:
         """Answer together with the original if that is not durable, for it may yet be lost; else as a refusal."""
         ack: bytes = self._answers.duplicate(sequence)
-        in_turn: cython.bint = self._is_behind(committer)
-        if not in_turn and self._rules.is_durable(sequence):
+        if not committer.keeps_places and self._rules.is_durable(sequence):
             self._answers.confirm(reply, ack, answer)
         else:
             committer.add(Item(reply, ack, b"", sequence, 0, b"", None, answer), 0)

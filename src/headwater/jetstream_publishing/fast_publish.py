@@ -1,6 +1,6 @@
 """Fast-ingest batch publishing (`jetstream_state/fast_batch.py`): stores each message at once and answers some of them.
 
-    Capture ─▶ take ─▶ a gap, an error: answered at once ─▶ staged ─▶ (durable) ─▶ every N-th, and the last, answered
+    Capture ─▶ take ─▶ a gap, an error: answered in turn ─▶ staged ─▶ (durable) ─▶ every N-th, and the last, answered
 
 An answer that reports how far the batch is stored is sent once those messages are durable: with the message that it
 concerns, or in order among the acknowledgements. When a write fails, every batch with messages in that write ends with
@@ -98,7 +98,7 @@ class FastPublish:
                 header_block = without_header(header_block, _LEVEL)
                 header_block = b"" if header_block == _EMPTY_BLOCK else header_block
         except JetStreamError as error:
-            self._answers.refuse(refusing, error, traced)
+            self._answers.refuse(refusing, error, traced, self.committer)
             return last_id
         self.current = batch
         self._set_timer()
@@ -132,7 +132,7 @@ class FastPublish:
             if commit is not None:
                 commit.ack = text
             elif batch.last_reply:
-                self._answer(batch.last_reply, text)
+                self._answers.confirm(batch.last_reply, text, None)
 
     # ── one message ──
 
@@ -234,7 +234,7 @@ class FastPublish:
     def _refuse(self, batch: FastBatch, wanted: FastReply, reply: bytes, error: JetStreamError | StorageError) -> None:
         if not batch.gap_ok and batch.sequence == 1:
             self._open.forget(batch)
-            self._answers.refuse(reply, error)
+            self._answers.refuse(reply, error, None, self.committer)
             return
         self._answer(reply, error_answer(wanted.sequence, self._answers.count_refused(error)))
         if not batch.gap_ok or wanted.commits:
@@ -277,7 +277,7 @@ class FastPublish:
         return item
 
     def _answer(self, reply: bytes, text: bytes) -> None:
-        self._answers.confirm(reply, text, None)
+        self._answers.reply_in_turn(self.committer, reply, text)
 
     def _set_timer(self) -> None:
         """Set the timer for the next look at the open batches."""

@@ -1,15 +1,17 @@
 """The answers to publishes other than the ordinary acknowledgement: refusals, and acknowledgements of duplicates.
 
 A publisher gets its answer at its reply subject, another face of the stream (`Stream.append`) by a callback. Refusals are
-counted in either case.
+counted in either case. What is given a committer leaves behind the answers to the publishes before it, as from nats-server.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
+from headwater.group_commit.committer import Committer
 from headwater.group_commit.refused_writes import RefusedWrites
 from headwater.group_commit.write_stats import WriteStats
 from headwater.jetstream_documents.answers import error_document
@@ -46,13 +48,32 @@ class PublishAnswers:
             self.head += b'"domain":%s,' % msgspec.json.encode(domain)
         self.head += b'"seq":'
 
-    def refuse(self, reply: bytes, error: JetStreamError | StorageError, answer: Answer | None = None) -> None:
-        """Answer a publish that is not stored."""
+    def refuse(
+        self,
+        reply: bytes,
+        error: JetStreamError | StorageError,
+        answer: Answer | None = None,
+        committer: Committer | None = None,
+    ) -> None:
+        """Answer a publish that is not stored; at once if the log itself refuses."""
         refusal = self.count_refused(error)
         if answer is not None:
             answer(refusal)
         if reply:
-            self._publish(reply, self.refusal(refusal))
+            self.reply_in_turn(committer if refusal is error else None, reply, self.refusal(refusal))
+
+    def reply_in_turn(self, committer: Committer | None, reply: bytes, document: bytes) -> None:
+        """Send a document, which may be empty, to a publisher behind the answers to those before it; at once without any, or
+        while the disk is far behind."""
+        if committer is None or not committer.keeps_places:
+            self._publish(reply, document)
+        elif document:
+            committer.add(Item(reply, document, b"", 0, 0, b""), 0)
+        else:
+            committer.add(Item(b"", b"", b"", 0, 0, b"", None, partial(self._reply_empty, reply)), 0)
+
+    def _reply_empty(self, reply: bytes, _: JetStreamError | None) -> None:
+        self._publish(reply, b"")
 
     def count_refused(self, error: JetStreamError | StorageError) -> JetStreamError:
         """Count a publish that is not stored; returns what its publisher is to get."""
