@@ -39,6 +39,7 @@ from headwater.errors import HeadwaterError
 from headwater.exchange.account import Account
 from headwater.exchange.sublist import Outlet
 from headwater.model.passwords import is_correct, is_hashed, require_bcrypt
+from headwater.net.address import announced
 from headwater.net.limits import Limits
 from headwater.net.peer_timers import address_of
 from headwater.net.random_fraction import random_fraction
@@ -117,7 +118,7 @@ class Cluster:
         info.port = self.port
         info.host = options.host
         if options.advertise:
-            info.ip = f"nats-route://{options.advertise}/"
+            info.ip = f"nats-route://{announced(options.advertise, self.port)}/"
         self.mesh = Mesh(
             MeshOptions(
                 info=info,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.own_info import OwnInfo
-from headwater.net.address import bracketed
+from headwater.net.address import announced, bracketed
 from headwater.net.interfaces import dialable
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
@@ -48,7 +48,7 @@ class SpokeListener:
         )
         self.port = self._listener.port
         host = next(iter(dialable(options.host)), "")
-        shown = options.advertise or f"{bracketed(host or options.host)}:{self.port}"
+        shown = announced(options.advertise or bracketed(host or options.host), self.port)
         hidden = options.no_advertise or (not options.advertise and not host)
         info = own.info.replace(
             host=options.host,

@@ -52,6 +52,15 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
     return host, int(port)
 
 
+def announced(configured: str, port: int) -> str:
+    """The `host:port` to announce for a configured `host:port` or `host`: with the listener's `port` where that names
+    none, or one that cannot be dialled (0, -1). Raises ValueError for what is no address."""
+    host, named = _host_and_port(configured.removesuffix(":-1"))
+    if not host:
+        raise ValueError("an address needs a host")
+    return f"{bracketed(host)}:{named or port}"
+
+
 def _decoded(text: str) -> str:
     if "%" not in text:
         return text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from headwater.errors import ConfigError
 from headwater.model.record import Record
+from headwater.net.address import announced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +78,16 @@ class WebSocketOptions(Record, secret=("password", "token")):
                 hint="add a tls block, or no_tls: true if something else encrypts",
             )
         check_port(self.port)
+        check_announced("advertise", self.advertise)
+
+
+def check_announced(name: str, address: str) -> None:
+    """Raises ConfigError if the `address` that the option `name` has others dial is neither host:port nor a host."""
+    try:
+        if address:
+            announced(address, 1)
+    except ValueError as error:
+        raise ConfigError(f"{name} {address!r} cannot be announced: {error}", value=address, hint="host:port") from None
 
 
 def check_port(port: int) -> None:

@@ -19,7 +19,7 @@ from headwater.model.record import Record
 from headwater.model.stream_limits import ServerLimits
 from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
 from headwater.net.limits import Limits
-from headwater.net.listener_options import TlsOptions, WebSocketOptions, check_port
+from headwater.net.listener_options import TlsOptions, WebSocketOptions, check_announced, check_port
 from headwater.options.access import (
     GLOBAL_ACCOUNT,
     SYSTEM_ACCOUNT,
@@ -97,6 +97,7 @@ class BrokerOptions(Record):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be above 0", value=getattr(self, name), limit=0)
         check_port(self.port)
+        check_announced("client_advertise", self.client_advertise)
         if self.max_payload > self.max_pending:
             raise ConfigError(
                 "max_payload is larger than max_pending: such a message would cut off whoever receives it",
@@ -180,6 +181,9 @@ class BrokerOptions(Record):
         names: set[str] = {account.name for account in self.accounts}
         if len(names) != len(self.accounts):
             raise ConfigError("two accounts have the same name", value=[account.name for account in self.accounts])
+        if self.operator is None and self.system_account not in names | {GLOBAL_ACCOUNT, SYSTEM_ACCOUNT}:
+            name = self.system_account
+            raise ConfigError(f'system_account "{name}" is no account of the configuration', value=name)
         users = [*self.authorization.users, *(user for account in self.accounts for user in account.users)]
         known: set[str] = set()
         for user in users:

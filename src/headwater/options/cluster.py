@@ -4,7 +4,7 @@ from typing import Literal
 
 from headwater.errors import ConfigError
 from headwater.model.record import Record
-from headwater.net.listener_options import TlsOptions
+from headwater.net.listener_options import TlsOptions, check_announced
 from headwater.options.access import SubjectRules
 
 
@@ -39,5 +39,6 @@ class ClusterOptions(Record, secret=("routes", "password")):
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
             raise ConfigError(f"{self.port} is no port", value=self.port, limit="0 to 65535")
+        check_announced("advertise", self.advertise)
         if self.password and not self.username:
             raise ConfigError("cluster has a password and no user")

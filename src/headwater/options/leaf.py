@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import ConfigError
 from headwater.model.record import Record
 from headwater.net.address import url_address
-from headwater.net.listener_options import TlsOptions
+from headwater.net.listener_options import TlsOptions, check_announced
 from headwater.options.access import GLOBAL_ACCOUNT, UserOptions
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class LeafOptions(Record):
     def __post_init__(self) -> None:
         if self.port is not None and not 0 <= self.port <= 65_535:
             raise ConfigError(f"{self.port} is no port", value=self.port, limit="0 to 65535")
+        check_announced("advertise", self.advertise)
         if self.reconnect_interval <= 0:
             raise ConfigError("reconnect_interval must be above 0", value=self.reconnect_interval, limit=0)
         seen: set[tuple[str, tuple[str, ...], object]] = set()

@@ -27,7 +27,7 @@ from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.router import Router
 from headwater.exchange.sessions import Sessions
-from headwater.net.address import bracketed
+from headwater.net.address import announced, bracketed
 from headwater.net.journal import Journal
 from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
@@ -267,7 +267,11 @@ class Broker:
         self._listeners.append(door)
         for listener in self._listeners:
             listener.places.on_turned_away = partial(self.note_turned_away, listener.port)
-        self.port = sessions.greetings.info.port = door.port
+        info = sessions.greetings.info
+        self.port = info.port = door.port
+        if options.client_advertise:
+            host, _, port = announced(options.client_advertise, door.port).rpartition(":")
+            info.host, info.port = host.strip("[]"), int(port)
 
     def _bind_websocket(self, websocket: WebSocketOptions, options: BrokerOptions, sessions: Sessions) -> None:
         """Bind the port of WebSocket clients, and of leaf nodes that come by WebSocket."""
@@ -613,7 +617,7 @@ class Broker:
 def _advertised(configured: str, host: str, port: int) -> tuple[str, ...]:
     """`host:port` for clients to dial: as configured, or for a wildcard address those of this machine."""
     if configured:
-        return (configured,)
+        return (announced(configured, port),)
     from headwater.net.interfaces import dialable  # only brokers of clusters need it
 
     return tuple(f"{bracketed(each)}:{port}" for each in dialable(host) or ("127.0.0.1",))

@@ -35,8 +35,11 @@ def check(path: str, strict: bool = False) -> int:
     try:
         draft = load(path, read_file, os.environ)
         config: ServerConfig = draft.finish()
-        would_start(config)
-        would_write(config)
+        try:
+            would_start(config)
+            would_write(config)
+        except ConfigError as error:
+            raise draft.placed(error) from error
     except HeadwaterError as error:
         print("\n".join(f"headwater: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 1

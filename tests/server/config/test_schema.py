@@ -51,7 +51,7 @@ Refusal = Callable[..., str]
         ('lame_duck_duration: "1m"', "lame_duck_duration", 60.0),
         ('lame_duck_grace_period: "0s"', "lame_duck_grace_period", 0.0),
         ("client_advertise: a:1", "client_advertise", "a:1"),
-        ("system_account: SYS", "system_account", "SYS"),
+        ("accounts { SYS {} }, system_account: SYS", "system_account", "SYS"),
         ("jetstream: true", "jetstream", True),
         ("jetstream: disabled", "jetstream", False),
         ("jetstream {}", "jetstream", True),
@@ -78,6 +78,31 @@ Refusal = Callable[..., str]
 )  # fmt: skip
 def test_a_field_sets_its_option(load_text: Load, text: str, option: str, value: object) -> None:
     assert getattr(load_text(text).finish().broker, option) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("host: h\nmax_payload: -1", "server.conf:2:1: max_payload must be at least 1"),
+        ("host: h\nping_interval: -2", "server.conf:2:1: ping_interval must be above 0"),
+        ("\nmax_pending: 5", "server.conf:2:1: max_payload is larger than max_pending"),
+        ("\nno_auth_user: nobody", "server.conf:2:1: no_auth_user 'nobody' is no user"),
+        ("authorization { users: [\n{user: a, password: a}\n{user: b, password: b}\n{user: a, password: c} ] }",
+         'server.conf:4:2: Duplicate user "a"'),
+        ("jetstream {\n domain: a.b }", "server.conf:2:2: invalid domain name"),
+        ('leafnodes { remotes: [\n{url: "nats-leaf://h:1", account: NOPE} ] }', "server.conf:2:26: cannot find local"),
+        ("\nsystem_account: NOPE", 'server.conf:2:1: system_account "NOPE" is no account'),
+        ("\nclient_advertise: 'h:port'", "server.conf:2:1: client_advertise 'h:port' cannot be announced"),
+        ("cluster { port: 6222\n advertise: 'x:y:z' }", "server.conf:2:2: advertise 'x:y:z' cannot be announced"),
+        ("leafnodes { port: 7422\n advertise: ':1' }", "server.conf:2:2: advertise ':1' cannot be announced"),
+        ("\ntrusted_keys: xx", 'server.conf:2:1: "trusted_keys" contains invalid public operator nkey "xx"'),
+        ("\nserver_name: a\nlog_file: a\nhttp: 1.2.3.4:1, https: 1.2.3.4:2", "can't specify both HTTP"),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_options_names_the_line_of_the_file(load_text: Load, text: str, begins: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_text(text).finish()
+    assert str(refused.value).startswith(begins), refused.value
 
 
 def test_every_keyword_that_a_field_sets_is_an_option() -> None:
@@ -140,11 +165,12 @@ def test_monitoring_listens_where_it_is_told(load_text: Load, text: str, host: s
                                        "seconds"]),
         ("listen: here", ['server.conf:1:1: "listen" could not parse address: write host:port']),
         ("store_dir: a\njetstream {store_dir: b}", ["server.conf:1:1: Duplicate 'store_dir' configuration"]),
-        ("max_payload: 2MB, max_pending: 1MB", ["max_payload is larger than max_pending: such a message would cut off "
+        ("max_payload: 2MB, max_pending: 1MB", ["server.conf:1:1: max_payload is larger than max_pending: "
+         "such a message would cut off "
                                                 "whoever receives it"]),
         ("http: 1, https: 2", ["can't specify both HTTP (1) and HTTPS (2) ports for monitoring"]),
         ("https: 2", ["TLS is needed for HTTPS monitoring"]),
-        ("no_auth_user: x", ["no_auth_user 'x' is no user of the configuration"]),
+        ("no_auth_user: x", ["server.conf:1:1: no_auth_user 'x' is no user of the configuration"]),
         ("tls {cert_file: gone.pem, key_file: gone.key}", [
             'server.conf:1:1: "tls" needs a cert_file and a key_file that can be read',
             "server.conf:1:6: \"cert_file\" names 'gone.pem': No such file or directory",

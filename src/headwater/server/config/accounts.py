@@ -315,6 +315,15 @@ def read_pinned(reading: Reading, setting: Setting) -> tuple[str, ...]:
     return keys
 
 
+def read_trusted_keys(reading: Reading, setting: Setting) -> tuple[str, ...]:
+    """Public keys of operators."""
+    keys = fields.texts(reading, setting)
+    for key in keys:
+        if decode_nkey(key, NkeyKind.OPERATOR) is None:
+            raise ValueError(f'contains invalid public operator nkey "{key}"')
+    return keys
+
+
 def read_sentinel(reading: Reading, setting: Setting) -> str:
     """A user's JWT, written here or in a file that is named."""
     text = fields.text(reading, setting)

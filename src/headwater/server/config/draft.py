@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.options.cluster import ClusterOptions
+    from headwater.server.config.document import Map
 
 DEFAULT_HOST = "0.0.0.0"
 DEFAULT_PORT = 4222
@@ -66,9 +67,25 @@ class Draft:
         self.files: dict[str, Any] = {}  # pid_file, ports_file_dir
         self.digest = ""
         self.warnings: list[str] = []
+        self.settings: Map = {}  # of the file, with the places where they stand
 
     def finish(self) -> ServerConfig:
-        """The options. Raises ConfigError for what cannot work together."""
+        """The options. Raises ConfigError for what cannot work together, with its place in the file."""
+        try:
+            return self._finish()
+        except ConfigError as error:
+            raise self.placed(error) from error
+
+    def placed(self, error: ConfigError) -> ConfigError:
+        """The error, which names the place of the setting it is about, if the file has that."""
+        from headwater.server.config.places import place_of
+
+        place = place_of(self.settings, error) if self.settings else None
+        if place is None:
+            return error
+        return ConfigError(f"{place}: {error.message}", value=error.value, limit=error.limit, hint=error.hint)
+
+    def _finish(self) -> ServerConfig:
         broker = self._broker()
         return ServerConfig(
             broker=broker,

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from headwater.errors import ConfigError
 from headwater.server.config.document import Map, Place, Remark, Setting, kind
 from headwater.server.config.parser import ReadFile
+from headwater.server.config.places import place_of
 from headwater.server.config.scalars import duration
 
 T = TypeVar("T")
@@ -111,7 +112,7 @@ class Reading:
             try:
                 value = field.read(self, setting)
             except ConfigError as error:  # of an options class, a complete sentence
-                self.error(setting.place, str(error))
+                self.error(place_of({name: setting}, error) or setting.place, str(error))
                 continue
             except ValueError as error:
                 self.error(setting.place, f'"{name}" {error}')

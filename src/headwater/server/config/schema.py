@@ -37,6 +37,7 @@ from headwater.server.config.accounts import (
     read_resolver,
     read_resolver_tls,
     read_sentinel,
+    read_trusted_keys,
 )
 from headwater.server.config.connection_limits import CONNECTION_LIMITS, read_connection_limits
 from headwater.server.config.document import Place, Setting, config_error
@@ -221,7 +222,7 @@ TOP = Block(
         done("operator operators roots root root_operators root_operator", read_operators, "a JWT or a file with one"),
         done("resolver account_resolver accounts_resolver", read_resolver, "MEMORY, URL(…), or a block"),
         done("resolver_preload", read_preload, "account JWTs by public key"),
-        done("trusted_keys trusted", fields.texts, "public keys of operators"),
+        done("trusted_keys trusted", read_trusted_keys, "public keys of operators"),
         done("tls", read_tls, "certificates for clients"),
         done("allow_non_tls", fields.switch, "clients may come without TLS"),
         done("websocket ws", read_websocket, "clients over WebSocket"),
@@ -329,6 +330,7 @@ def load(path: str, read_file: ReadFile, environment: Mapping[str, str]) -> Draf
     if not document.settings:
         reading.warn(Place(path, 1, 1), "config has no values or is empty")
     draft = _sort(found, reading, path)
+    draft.settings = document.settings
     if reading.errors:
         raise config_error(reading.errors)
     draft.digest = document.digest()
