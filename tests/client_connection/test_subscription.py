@@ -13,7 +13,7 @@ import headwater
 import headwater.client_connection.arrow  # here, for its import may take longer than a handshake on a machine that is busy
 from headwater.client.client import Client
 from headwater.client_connection.events import CallbackFailed, Event
-from headwater.client_connection.subscription import WhenFull
+from headwater.client_connection.subscription import BATCH_BYTES, WhenFull
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, RequestTimeout, SubjectError
 
 
@@ -415,6 +415,24 @@ def test_record_batches_hold_what_waited_what_comes_and_nothing_twice() -> None:
                 {"subject": "a.6", "reply": None, "header_block": None, "data": b""},
             ]
             assert max(batch.num_rows for batch in rest) == 4
+
+    finish(main())
+
+
+@pytest.mark.parametrize(
+    ("limits", "half"), [({}, BATCH_BYTES // 2), ({"max_pending": 4}, 1), ({"max_pending_bytes": 2000}, 500)]
+)
+def test_a_reader_of_record_batches_lingers_until_there_is_enough(limits: dict[str, Any], half: int) -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a", **limits)
+            batches = subscription.record_batches(linger=3600.0)
+            waiting = asyncio.ensure_future(anext(batches))
+            send_messages(peer, b"x" * half)
+            await settle(client, peer)
+            assert not waiting.done()
+            send_messages(peer, b"x" * half)
+            assert (await waiting).num_rows == 2
 
     finish(main())
 

@@ -35,11 +35,13 @@ for _ in NOTHING:  # type: ignore[attr-defined] # awaitable and iterable, as onl
 
 
 class Bell:
-    """A ring wakes every waiter, which then checks its condition again. Rings are not kept."""
+    """A ring wakes every waiter, which then checks its condition again. Rings are not kept. `enough`: how much there must be
+    for a ring; its owner counts."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("_waiters", "enough")
 
     def __init__(self) -> None:
+        self.enough = 0
         self._waiters: set[asyncio.Future[None]] = set()
 
     def ring(self) -> None:

@@ -20,6 +20,9 @@ from headwater.wire.message_columns import MessageColumns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Bytes for which a record batch is made at once: of 4 MiB, most have left the processor's cache when it is made. Messages of
+# 128 bytes cost 0.09 us with half a MiB, 0.11 with two, 0.15 with four.
+BATCH_BYTES = 1 << 19
 CALLS_PER_TURN = 1024  # of a callback that awaits nothing, before the event loop gets its turn
 MessageCallback = Callable[[Message], Any]
 WhenFull = Literal["drop_newest", "drop_oldest"]
@@ -119,7 +122,8 @@ class Subscription(MessageQueue):
 
         Fields: `headwater.client_connection.arrow.SCHEMA`. No message objects are made, so the subscription cannot be
         read otherwise afterwards. Making a batch costs as much as some 200 rows: `linger` waits that many seconds for
-        more to come. A full queue drops the newest, whatever its policy. Raises EnvironmentProblem without pyarrow.
+        more to come, or until there is half a MiB. A full queue drops the newest, whatever its policy. Raises
+        EnvironmentProblem without pyarrow.
         """
         if rows < 1 or linger < 0:
             raise LocalProtocolError("a batch holds at least one row", value=rows, limit=1)
@@ -130,13 +134,27 @@ class Subscription(MessageQueue):
         columns = self._start_columns()
         while self.pending or await self.more():
             if linger and self.pending < rows and not self.ended:
-                await asyncio.sleep(linger)
+                await self._linger(linger)
             if self.pending:
                 batch = record_batch(columns.take())
                 self.pending_bytes = 0
                 self.overrun = False
                 for start in range(0, batch.num_rows, rows):
                     yield batch.slice(start, rows)
+
+    async def _linger(self, seconds: float) -> None:
+        """Wait for more messages: for `seconds`, or until there are BATCH_BYTES or half of what the queue may hold."""
+        self._bell.enough = min(BATCH_BYTES, self.max_pending_bytes // 2)
+        timer = asyncio.get_running_loop().call_later(seconds, self._bell.ring)
+        try:
+            if not self._has_enough():
+                await self._bell.wait()
+        finally:
+            timer.cancel()
+            self._bell.enough = 0
+
+    def _has_enough(self) -> bool:
+        return self.pending_bytes >= self._bell.enough or 2 * self.pending >= self.max_pending
 
     def _start_columns(self) -> MessageColumns:
         if self.columns is None:
@@ -229,7 +247,8 @@ class Subscription(MessageQueue):
         return False
 
     def wake(self) -> None:
-        self._bell.ring()
+        if self._has_enough():
+            self._bell.ring()
 
     def maximum_reached(self) -> None:
         self._connection.forget(self)

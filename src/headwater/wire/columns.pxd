@@ -19,6 +19,7 @@ cdef class Numbers:
     cdef long long[::1] view
     cdef Py_ssize_t capacity
     cdef readonly Py_ssize_t size
+    cdef object spares
     cdef int append(self, long long value) except? -1
     cdef int grow(self) except? -1
 
@@ -28,6 +29,7 @@ cdef class Offsets:
     cdef int[::1] view
     cdef Py_ssize_t capacity
     cdef readonly Py_ssize_t size
+    cdef object spares
     cdef int append(self, Py_ssize_t value) except? -1
     cdef int fill(self, Py_ssize_t size, Py_ssize_t value) except? -1
     cdef int truncate(self, Py_ssize_t size) except? -1
@@ -37,6 +39,7 @@ cdef class Offsets:
 cdef class TextColumn:
     cdef readonly OutputBuffer data
     cdef readonly Offsets ends
+    cdef object spares
     cdef int append_slice(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef int append(self, bytes text) except? -1
     cdef int pad(self, Py_ssize_t count) except? -1

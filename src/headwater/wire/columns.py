@@ -44,6 +44,7 @@ else:
 
 from headwater.errors import HeadwaterError
 from headwater.model.header_block import decode_header_block
+from headwater.wire.spares import Spares
 
 PREFIX = b"NATS/1.0\r\n"
 _NAME = re.compile(rb"[!-~]+")
@@ -128,6 +129,7 @@ class Numbers:
         self.values = array("q", bytes(8 * self.capacity))
         self.view = self.values
         self.size = 0
+        self.spares: Spares[array[int]] = Spares()
 
     def append(self, value: cython.longlong) -> cython.int:
         if self.size == self.capacity:
@@ -146,7 +148,8 @@ class Numbers:
     def take(self) -> memoryview:
         """Remove and return the values, as a view of an array that this column no longer writes to."""
         taken = memoryview(self.values)[: self.size]
-        self.values = array("q", bytes(8 * self.capacity))
+        self.spares.lend(self.values)
+        self.values = self.spares.find(self.capacity) or array("q", bytes(8 * self.capacity))
         self.view = self.values
         self.size = 0
         return taken
@@ -160,6 +163,7 @@ class Offsets:
         self.values = array("i", bytes(4 * self.capacity))
         self.view = self.values
         self.size = 1
+        self.spares: Spares[array[int]] = Spares()
 
     def append(self, value: cython.Py_ssize_t) -> cython.int:
         if self.size == self.capacity:
@@ -192,7 +196,8 @@ class Offsets:
     def take(self) -> memoryview:
         """Remove and return all offsets, one more than there are values; see `Numbers.take`."""
         taken = memoryview(self.values)[: self.size]
-        self.values = array("i", bytes(4 * self.capacity))
+        self.spares.lend(self.values)
+        self.values = self.spares.find(self.capacity) or array("i", bytes(4 * self.capacity))
         self.view = self.values
         self.size = 1
         return taken
@@ -211,6 +216,7 @@ class TextColumn:
     def __init__(self) -> None:
         self.data = OutputBuffer()
         self.ends = Offsets()
+        self.spares: Spares[bytearray] = Spares()
 
     def append_slice(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
         data: OutputBuffer = self.data
@@ -243,12 +249,15 @@ class TextColumn:
         return 0
 
     def take(self) -> Text:
-        """Remove and return all values. The bytes are handed over without a copy; a new array of similar size replaces
+        """Remove and return all values. The bytes are handed over without a copy; an array of similar size replaces
         theirs.
         """
         array_taken: bytearray = self.data.data
         size: cython.Py_ssize_t = self.data.size
-        self.data.data = unset_array(min(len(array_taken), KEPT_SIZE))
+        wanted: cython.Py_ssize_t = min(len(array_taken), KEPT_SIZE)
+        if len(array_taken) <= KEPT_SIZE:
+            self.spares.lend(array_taken)
+        self.data.data = self.spares.find(wanted) or unset_array(wanted)
         self.data.size = 0
         return Text(memoryview(array_taken)[:size], self.ends.take())
 

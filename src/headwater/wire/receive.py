@@ -15,6 +15,7 @@ rest out of the shared array (`data` is then a small array of its own) and puts 
 """
 
 from sys import getrefcount
+from typing import Any
 
 import cython
 
@@ -196,7 +197,7 @@ class ReceiveBuffer:
         return len(self.data) > max(least, 4 * rest, 2 * min(self.expected, KEPT))
 
 
-def references(arrays: list[bytearray], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def references(arrays: list[Any], at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """How many refer to an array of a list, those of this call among them."""
     return getrefcount(arrays[at])
 
