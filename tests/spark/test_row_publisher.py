@@ -1,6 +1,7 @@
 """Rows into streams and to subscribers: all of them, in order, over connections that break, or not at all and why."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from support.nats_py_flush import flushed
 from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import fill, stored
 
+from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
 from headwater.errors import JetStreamError, NoResponders, PayloadTooLarge, RequestTimeout, TransportError
 from headwater.spark import persistence, row_publisher
 from headwater.spark.row_publisher import Published, RowPublisher, inflight
@@ -140,16 +143,48 @@ def test_large_rows_are_bounded_in_bytes(server: Server) -> None:
     assert numbers(stored(server.url, "WIDE")) == list(range(60))
 
 
-def test_a_row_that_is_refused_ends_the_task_with_the_servers_words(nats_server: NatsServer) -> None:
-    fill(nats_server.url, "SHORT", ["short"], [], max_msgs=10, discard="new")
-    with pytest.raises(JetStreamError, match="row 10 of the batch was refused: maximum messages exceeded"):
-        publish(nats_server.url, 20, subject="short", window="1")
-    with pytest.raises(JetStreamError, match="expected stream does not match"):
-        publish(nats_server.url, 1, subject="short", stream="OTHER")
+@pytest.mark.parametrize(
+    ("limits", "options", "words", "way_out"),
+    [
+        (
+            {"max_msgs": 10},
+            {},
+            "row 10 of the batch, to 'full.0', was refused: maximum messages exceeded",
+            "raise its limits",
+        ),
+        ({"max_bytes": 900}, {}, "to 'full.1', was refused: maximum bytes exceeded", "raise its limits"),
+        (
+            {"max_msg_size": 100},
+            {"size": 200},
+            "row 0 of the batch, to 'full.2', was refused: message size",
+            "max_msg_size",
+        ),
+        ({}, {"stream": "OTHER"}, "to 'full.3' for stream OTHER, was refused: expected stream", "option stream"),
+    ],
+)
+def test_a_row_that_is_refused_ends_the_task_with_its_subject_and_a_way_out(
+    server: Server, limits: dict[str, Any], options: dict[str, Any], words: str, way_out: str
+) -> None:
+    subject = words.partition("to '")[2].partition("'")[0]
+    fill(server.url, f"FULL{subject[-1]}", [subject], [], discard="new", **limits)
+    with pytest.raises(JetStreamError, match=re.escape(words)) as refused:
+        publish(server.url, 20, subject=subject, window="1", **options)
+    assert way_out in refused.value.hint
+
+
+def test_rows_for_a_sealed_stream_are_refused_with_a_way_out(server: Server) -> None:
+    fill(server.url, "SEALED", ["sealed"], [])
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
+    config = client.api("STREAM.INFO.SEALED")["config"]
+    client.api("STREAM.UPDATE.SEALED", {**config, "sealed": True})
+    client.close()
+    with pytest.raises(JetStreamError, match="sealed") as refused:
+        publish(server.url, 1, subject="sealed", writeTimeout="0.1")
+    assert "another stream" in refused.value.hint
 
 
 def test_a_subject_that_no_stream_takes_is_given_up_on_after_the_timeout(server: Server) -> None:
-    with pytest.raises(NoResponders, match="no stream takes the subject of row 0"):
+    with pytest.raises(NoResponders, match=r"no stream takes 'nobody\.listens', the subject of row 0"):
         publish(server.url, 3, subject="nobody.listens", writeTimeout="0.1")
 
 

@@ -33,7 +33,7 @@ from headwater.errors import (
 )
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
-from headwater.spark.persistence import PASSING, Persistence
+from headwater.spark.persistence import PASSING, STORE_FAILED, Persistence
 from headwater.spark.sink_options import SinkOptions
 from headwater.wire.row_frames import AckCounter, RowFrames, Rows
 from headwater.wire.server_ops import ServerOpParser
@@ -41,6 +41,8 @@ from headwater.wire.server_ops import ServerOpParser
 BLOCK_ROWS = 500  # rows written before the socket is polled
 BLOCK_BYTES = 256 << 10
 INFLIGHT_BYTES = 16 << 20  # nats-server refuses more than 128 MiB waiting to be stored
+# err_codes of refusals: the stream is none of the option `stream`, the row is above its max_msg_size, it is sealed.
+OTHER_STREAM, TOO_LARGE, SEALED = 10060, 10054, 10109
 ACK_SECONDS = 5.0  # without data from the server, after which the connection is given up
 
 
@@ -174,7 +176,7 @@ class RowPublisher:
                 filling = row < rows.rows and waiting < most
             client.feed(parser, deadline_after(0 if filling else ACK_SECONDS))
             client.pong(counter.take_pings())
-            raise_refusal(counter)
+            raise_refusal(counter, rows, self._options.stream)
             if counter.count > before:
                 waiting -= counter.count - before
                 filling = filling or (row < rows.rows and waiting <= most // 2)
@@ -196,7 +198,7 @@ class RowPublisher:
                 client.flush()
                 client.feed(parser, deadline_after(0))
                 client.pong(counter.take_pings())
-                raise_refusal(counter)
+                raise_refusal(counter, rows, "")
         expected = counter.pongs + 1
         client.ping()
         deadline = deadline_after(ACK_SECONDS)
@@ -204,7 +206,7 @@ class RowPublisher:
             if not client.feed(parser, deadline):
                 raise RequestTimeout(f"no PONG behind {rows.rows} rows within {ACK_SECONDS:g} s")
             client.pong(counter.take_pings())
-            raise_refusal(counter)
+            raise_refusal(counter, rows, "")
         counter.settle()
 
     def _settle(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
@@ -234,8 +236,8 @@ def inflight(rows: Rows, window: int) -> int:
     return max(1, min(window, INFLIGHT_BYTES // mean))
 
 
-def raise_refusal(counter: AckCounter) -> None:
-    """Raise the server's error or refusal, if there is one."""
+def raise_refusal(counter: AckCounter, rows: Rows, stream: str) -> None:
+    """Raise the server's error or refusal, if there is one. `stream`: the option of this name."""
     if counter.violation is not None:
         raise TransportError(f"the server broke the protocol: {counter.violation}") from counter.violation
     if counter.errors:
@@ -244,19 +246,41 @@ def raise_refusal(counter: AckCounter) -> None:
         raise failure if isinstance(failure, AuthorizationError) else TransportError(str(failure))
     if counter.refused:
         row, answer = counter.refused[0]
+        subject = subject_of(rows, row)
         if not answer:
             raise NoResponders(
-                f"no stream takes the subject of row {row} of the batch",
+                f"no stream takes {subject!r}, the subject of row {row} of the batch",
+                value=subject,
                 hint="create a stream for it, or target=core for subscribers alone",
             )
-        raise refusal(row, answer)
+        raise refusal(row, subject, stream, answer)
 
 
-def refusal(row: int, answer: bytes) -> HeadwaterError:
-    """The error in a stream's answer to a row."""
+def subject_of(rows: Rows, row: int) -> str:
+    """The subject of a row, its own or the option's."""
+    own = b""
+    if rows.subjects is not None:
+        ends = rows.subjects.offsets
+        own = bytes(rows.subjects.data[ends[row] : ends[row + 1]])
+    return (own or rows.subject).decode("utf-8", "backslashreplace")
+
+
+HINTS = {
+    OTHER_STREAM: "correct the option stream, or the subjects; without the option any stream takes its rows",
+    TOO_LARGE: "raise the stream's max_msg_size, or shorten the row",
+    SEALED: "choose another stream: one that is sealed takes nothing any more",
+    STORE_FAILED: "the stream or its disk is full: raise its limits, or let it discard old messages",
+}
+"""What to do about a refusal, by err_code."""
+
+
+def refusal(row: int, subject: str, stream: str, answer: bytes) -> HeadwaterError:
+    """The error in a stream's answer to a row. `stream`: the one that the options name."""
     try:
         problem = msgspec.json.decode(answer, type=dict[str, Any])["error"]
         code, number, words = int(problem["code"]), int(problem.get("err_code", 0)), str(problem["description"])
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-        return TransportError(f"row {row} of the batch was answered with {answer[:80]!r}")
-    return JetStreamError(code, number, f"row {row} of the batch was refused: {words}")
+        return TransportError(f"row {row} of the batch, to {subject!r}, was answered with {answer[:80]!r}")
+    named = f" for stream {stream}" if stream else ""
+    words = f"row {row} of the batch, to {subject!r}{named}, was refused: {words}"
+    return JetStreamError(code, number, words, hint=HINTS.get(number, ""))
