@@ -15,6 +15,8 @@ from support.headwater_server import HeadwaterServer
 from support.nats_server import NatsServer
 from support.stream_filling import delete_stream, fill, numbered
 
+from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
 from headwater.errors import ConfigError, JetStreamError, TransportError
 from headwater.spark import planner as planning
 from headwater.spark.options import parse_options
@@ -194,3 +196,40 @@ def test_that_no_message_is_as_young_is_believed_of_the_leader_alone(leader: Lea
     context = pytest.raises(TransportError, match="has not caught up") if lags else nullcontext()
     with context:
         planning._check_none_since(leader, "S", datetime(2026, 11, 22, 12, 0, second, tzinfo=UTC))  # type: ignore[arg-type]
+
+
+def test_a_filter_that_can_match_nothing_is_logged_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    fill(server.url, "TYPED", ["typed.*"], numbered("typed", 3))
+    planner = planner_for(server.url, "TYPED", subjects="tpyed.*,typed.99")
+    for _ in range(2):
+        planner.state()
+    planner.close()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "subjects=tpyed.*: the stream takes typed.*" in line, "typed.99 may come"
+
+
+@pytest.mark.parametrize(
+    ("config", "stored"),
+    [
+        ({"subjects": ["a.*", "b"]}, ["a.*", "b"]),
+        ({"subjects": ["a.*"], "sources": [{"name": "B"}]}, [">"]),
+        ({"mirror": {"name": "B"}}, [">"]),
+        ({"subjects": ["a.*"], "subject_transform": {"src": "a.*", "dest": "x.{{wildcard(1)}}.y"}}, ["x.*.y"]),
+        ({"subjects": ["a.*", "b"], "subject_transform": {"src": "a.*", "dest": "x.$1"}}, ["b", "x.*"]),
+        ({"subjects": ["a.*"], "subject_transform": {"src": "a.*", "dest": "x.{{split(1,-)}}"}}, [">"]),
+    ],
+)
+def test_the_subjects_under_which_a_stream_stores(config: dict[str, Any], stored: list[str]) -> None:
+    assert planning.stored_subjects(config) == stored
+
+
+def test_a_filter_for_what_a_stream_held_before_is_not_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    fill(server.url, "RENAMED", ["before.*"], numbered("before", 3))
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
+    config = client.api("STREAM.INFO.RENAMED")["config"]
+    client.api("STREAM.UPDATE.RENAMED", {**config, "subjects": ["after.*"]})
+    client.close()
+    planner = planner_for(server.url, "RENAMED", subjects="before.1")
+    assert planner.state().end == 4
+    planner.close()
+    assert not caplog.records

@@ -92,13 +92,24 @@ def test_a_range_is_a_span_where_the_process_makes_spans(filled: Server, monkeyp
         ({"startingOffsets": "11", "endingOffsets": "21"}, range(11, 21)),
         ({"endingOffsets": "1000"}, range(1, 31)),
         ({"startingOffsets": "latest"}, range(0)),
-        ({"startingOffsets": "1000"}, range(0)),
-        ({"startingOffsets": "21", "endingOffsets": "11"}, range(0)),
+        ({"startingOffsets": "31"}, range(0)),
+        ({"startingOffsets": "1000", "failOnDataLoss": "false"}, range(0)),
+        ({"startingOffsets": "21", "endingOffsets": "21"}, range(0)),
     ],
 )
 def test_a_batch_is_what_lies_between_two_positions(filled: Server, options: dict[str, str], expected: range) -> None:
     reader = batch_reader(filled, "READ", **options)
     assert sequences(reader, reader.partitions()) == list(expected)
+
+
+def test_a_batch_that_begins_beyond_the_end_is_a_loss(server: Server) -> None:
+    fill(server.url, "SHRUNK", ["shrunk.*"], numbered("shrunk", 9))
+    delete_stream(server.url, "SHRUNK")
+    fill(server.url, "SHRUNK", ["shrunk.*"], numbered("shrunk", 3))
+    with pytest.raises(
+        DataLossError, match=r"SHRUNK ends at sequence 3, before the beginning of the read, 10: .* made anew"
+    ):
+        batch_reader(server, "SHRUNK", startingOffsets="10").partitions()
 
 
 def test_a_time_leads_to_the_first_message_stored_since(server: Server) -> None:

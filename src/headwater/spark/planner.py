@@ -9,13 +9,16 @@ makes 4 requests per second and one STREAM.INFO every `REFRESH_SECONDS`; `stop` 
 """
 
 import logging
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from headwater.client.blocking import BlockingClient
 from headwater.errors import JetStreamError, RequestTimeout, TransportError
+from headwater.model.subject import is_within, patterns_overlap
 from headwater.model.timestamps import parse_time
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
@@ -31,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# The functions of a subject transform's destination that make one token; those that split one may make several.
+_ONE_TOKEN = re.compile(r"\{\{\s*(?:wildcard|partition|left|right)[^}]*\}\}|\$\d+", re.IGNORECASE)
 WAIT_SECONDS = 0.25
 REFRESH_SECONDS = 5.0  # the delay until a deleted stream is noticed while it is idle
 FIRST_SECONDS = 5.0  # for the one message with which a time is looked up
@@ -58,8 +63,22 @@ class StreamPlanner:
         by ranges, and TransportError when no server could be reached for `readTimeout`."""
         state = self._persistently(lambda client: stream_state(client, self._options.stream))
         check_readable(state)
+        if not self._refreshed:
+            self._warn_of_filters()
         self._refreshed = time.monotonic()
         return state
+
+    def _warn_of_filters(self) -> None:
+        """Log filter subjects of which the stream has no message and can get none: a wrong letter looks like none."""
+        for subject in self._options.subjects:
+            taken = self._persistently(partial(subjects_without, stream=self._options.stream, wanted=subject))
+            if taken:
+                logger.warning(
+                    "filter_without_messages stream=%s subjects=%s: the stream takes %s, and holds none of the filter",
+                    self._options.stream,
+                    subject,
+                    ", ".join(taken),
+                )
 
     def sequence_at(self, moment: datetime) -> int:
         """The sequence of the first message stored at `moment` or later; the end of the stream if there is none."""
@@ -111,6 +130,30 @@ class StreamPlanner:
             else:
                 persistence.succeeded()
                 return answer
+
+
+def subjects_without(client: BlockingClient, stream: str, wanted: str) -> list[str]:
+    """The subjects under which a stream stores, if the filter `wanted` matches none of them and nothing that it holds; else
+    []. A stream that copies another one may get any subject."""
+    stored = stored_subjects(client.api(f"STREAM.INFO.{stream}")["config"])
+    if any(patterns_overlap(wanted.encode(), each.encode()) for each in stored):
+        return []
+    held = client.api(f"STREAM.INFO.{stream}", {"subjects_filter": wanted})["state"].get("subjects")
+    return [] if held else stored
+
+
+def stored_subjects(config: Mapping[str, Any]) -> list[str]:
+    """Patterns of the subjects that messages of a stream have; `>` where its configuration does not say."""
+    taken = [str(subject) for subject in config.get("subjects") or ()]
+    transform = config.get("subject_transform") or {}
+    if not taken or config.get("mirror") or config.get("sources"):
+        return [">"]
+    if not transform:
+        return taken
+    source = str(transform.get("src") or ">").encode()
+    made = _ONE_TOKEN.sub("*", str(transform.get("dest")))
+    left = [subject for subject in taken if not is_within(subject.encode(), source)]
+    return [*left, ">" if "{{" in made else made]
 
 
 def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:

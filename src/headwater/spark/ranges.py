@@ -135,6 +135,20 @@ def report(problem: DataLossError | None, fail: bool) -> None:
     logger.warning("data_loss_accepted: %s", problem)
 
 
+def check_beginning(start: int, state: LogState[PlaceT], fail: bool) -> None:
+    """Report the loss in a batch read whose first position was never assigned. A streaming query waits for it; a batch read
+    that begins where the last one ended would give nothing from a log made anew, and say nothing."""
+    if start > state.end:
+        problem = DataLossError(
+            f"{state.kind} {state.place} ends at {state.unit} {state.end - 1}, before the beginning of the read, {start}: "
+            "it was purged or made anew, or the option is of another one",
+            value=start,
+            limit=state.end,
+            hint="begin at earliest, or failOnDataLoss=false to read nothing",
+        )
+        report(problem, fail)
+
+
 def accepted(start: Offset[PlaceT], state: LogState[PlaceT], fail: bool) -> Offset[PlaceT]:
     """`start`, or where to continue when part of the log is lost. Raises DataLossError if losses are not accepted."""
     problem = loss(start, state)

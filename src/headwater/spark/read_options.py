@@ -82,9 +82,11 @@ def parse_read_options(
     `headers`: the choices of includeHeaders. `fetch_batch`: the default of fetchBatch. `positions`: the parser of
     startingOffsets and endingOffsets. Raises ConfigError, naming the option, for an invalid one.
     """
+    starting, ending = _edge(options, "starting", positions), _edge(options, "ending", positions)
+    _check_order(starting, ending)
     return {
-        "starting": _edge(options, "starting", positions),
-        "ending": _edge(options, "ending", positions),
+        "starting": starting,
+        "ending": ending,
         "max_offsets_per_trigger": parsed(options, "maxOffsetsPerTrigger", count, None),
         "max_bytes_per_trigger": parsed(options, "maxBytesPerTrigger", size, None),
         "min_partitions": parsed(options, "minPartitions", count, None),
@@ -103,6 +105,23 @@ def _edge(options: Mapping[str, str], side: str, positions: Callable[[str], Posi
         raise ConfigError(f"options {side}Offsets and {side}Timestamp exclude each other")
     moment = parsed(options, f"{side}Timestamp", instant, None)
     return moment or parsed(options, f"{side}Offsets", positions, None)
+
+
+def _check_order(starting: Positions | None, ending: Positions | None) -> None:
+    """Raise ConfigError for a read that begins behind its end: it would give nothing, and say nothing. Equal positions are
+    an empty read, as a job has that goes on from its last end."""
+    places = {place for positions in (starting, ending) if isinstance(positions, dict) for place in positions}
+    for place in places or {""}:
+        begin, end = _of_one(starting, place, "earliest"), _of_one(ending, place, "latest")
+        numbers = isinstance(begin, int) and isinstance(end, int) and begin > end
+        times = isinstance(begin, datetime) and isinstance(end, datetime) and begin > end
+        if numbers or times:
+            raise ConfigError(
+                f"the read begins at {begin}, behind its end at {end}",
+                value=begin,
+                limit=end,
+                hint="the ending is the first that is not read: put the smaller one first",
+            )
 
 
 def position(text: str, smallest: int) -> Position:

@@ -24,7 +24,7 @@ from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.progress import report, source_name
 from headwater.spark.range_reader import read_range
-from headwater.spark.ranges import Range, span, split_all
+from headwater.spark.ranges import Range, check_beginning, span, split_all
 from headwater.spark.rows_ahead import RowsAhead, hasty
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 from headwater.spark_runtime.garbage import settle
@@ -72,6 +72,7 @@ class JetStreamBatchReader(DataSourceReader):
         try:
             state = planner.state()
             start = starting_offset(options.starting_at(options.stream, "earliest"), state, planner, options).next
+            check_beginning(start, state, options.fail_on_data_loss)
             end = max(start, min(sequence_of(options.ending_at(options.stream), state, planner), state.end))
         finally:
             planner.close()
