@@ -20,7 +20,7 @@ from pathlib import Path
 
 from headwater.errors import ConfigError, EnvironmentProblem
 from headwater.spark.pipeline_config import TEMPLATE
-from headwater.spark.stoppable import call
+from headwater.spark_runtime.stoppable import call
 
 SPEC_FILE = "spark-pipeline.yml"
 CONFIG_FILE = "pipeline.toml"

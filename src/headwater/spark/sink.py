@@ -24,13 +24,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from headwater.client.blocking import BlockingClient
 from headwater.errors import ConfigError
 from headwater.spark.attempts import Attempt
-from headwater.spark.read_ahead import read_ahead
 from headwater.spark.replay import Replay
 from headwater.spark.row_publisher import Published, RowPublisher
 from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
 from headwater.spark.sink_options import SinkOptions, check_columns, parse_sink_options
 from headwater.spark.sink_rows import rows_of, together
 from headwater.spark_runtime.garbage import settle
+from headwater.spark_runtime.read_ahead import read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.spark.read_ahead import read_ahead
+from headwater.spark_runtime.read_ahead import read_ahead
 
 PATIENCE = 30.0  # seconds, only reached when the test fails
 

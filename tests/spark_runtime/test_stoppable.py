@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from headwater.spark.stoppable import _Stopping, call
+from headwater.spark_runtime.stoppable import _Stopping, call
 
 OUTER = """
 import os, pathlib, sys
-from headwater.spark.stoppable import call
+from headwater.spark_runtime.stoppable import call
 sys.exit(call(["sh", "-c", sys.argv[1]], os.environ, pathlib.Path("."), patience=float(sys.argv[2])))
 """
 DYING = "echo ready; exec sleep 600"
