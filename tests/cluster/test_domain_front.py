@@ -36,11 +36,12 @@ async def answered(client: Client, subject: str) -> bool:
 
 async def insist(publish: Callable[[], Awaitable[T]]) -> T:
     """Retry while the subjects of a new stream or consumer are not known at this front yet: the answer to the request that
-    made it comes from the leader, its interest over the route of the server that has it."""
+    made it comes from the leader, its interest over the route of the server that has it. nats-py has three errors for no
+    responders: one for publishes, one for the API, and what a direct get and an ack raise."""
     while True:
         try:
             return await publish()
-        except (NoStreamResponseError, ServiceUnavailableError):
+        except (NoStreamResponseError, ServiceUnavailableError, NoRespondersError):
             await asyncio.sleep(0.01)
 
 
@@ -54,7 +55,7 @@ async def use(client: Client, name: str) -> object:
     ack = await insist(lambda: stream.publish(f"{name}.x", b"1"))
     pull = await stream.pull_subscribe(f"{name}.x", "durable")
     (message,) = await insist(lambda: pull.fetch(1, timeout=PATIENCE))
-    await message.ack_sync(timeout=PATIENCE)
+    await insist(lambda: message.ack_sync(timeout=PATIENCE))
     store = await stream.create_key_value(bucket=name)
     await insist(lambda: store.put("key", b"value"))
     return ack.domain, message.data, (await insist(lambda: store.get("key"))).value, await store.keys()

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urldefrag, urlsplit
@@ -156,11 +157,26 @@ class World:
         )
         await jetstream.create_key_value(BucketConfig(bucket="CROSS", history=8, storage="memory"))
         await jetstream.create_object_store(StoreConfig(bucket="CROSS", storage="memory"))
+        if self.place.key == "real-stream":
+            for subject in (SUBJECTS[EVENTS], SUBJECTS[BUCKET], f"{SUBJECTS[OBJECTS]}.M"):
+                await until(partial(self._takes, f"{subject}.probe"), f"{subject} at the writer")
         if self.iggy is not None:
             client = await self.iggy_client()
             await client.create_stream(IGGY_STREAM)
             await client.create_topic(IGGY_STREAM, IGGY_TOPIC)
             await until(lambda: self._is_there(TOPIC), f"the stream {TOPIC}")
+
+    async def _takes(self, subject: str) -> bool:
+        """Whether what the writer publishes reaches a stream: one of three nats-servers answers that it was made, another
+        one leads it, and a PUB before its interest has come over that one's route is lost without a word. The stream
+        refuses this publish."""
+        try:
+            await (await self.jetstream(self.writer)).publish(subject, b"", expect_stream="another")
+        except NoResponders:
+            return False
+        except JetStreamError:
+            return True
+        raise AssertionError(f"a publish to {subject} for another stream was stored")
 
     async def make_republishing(self, stream: str) -> str:
         """A stream whose messages are republished below `<subject of stream>.republish`; returns what it listens to."""
