@@ -8,7 +8,8 @@ from support.in_loop import in_loop
 
 from headwater.net import pacing
 from headwater.net.link import Link
-from headwater.net.tcp import dial, listen
+from headwater.net.listening import bind
+from headwater.net.tcp import dial
 
 needs_choice = pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="this system offers no choice")
 
@@ -33,72 +34,77 @@ class Noting:
         pass
 
 
+def without_pauses(monkeypatch: pytest.MonkeyPatch, system: bytes = b"bbr") -> pacing.Pacing:
+    """What a process chooses that leaves pauses out, on a system with that control."""
+    monkeypatch.setattr(pacing, "system_control", lambda: system)
+    chosen = pacing.Pacing()
+    chosen.leave_out()
+    return chosen
+
+
 @needs_choice
 @in_loop
-async def test_both_ends_of_a_connection_within_this_machine_are_steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "system_pauses", lambda: True)
-    chosen = pacing.Pacing()
-    chosen.leave_out()
-    monkeypatch.setattr("headwater.net.link.PACING", chosen)
+async def test_what_listens_is_steady_before_the_first_connection_which_is_so_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headwater.net.listening.PACING", without_pauses(monkeypatch))
     accepted = Noting()
-    server = await listen("127.0.0.1", 0, lambda: accepted)
-    link = await dial("127.0.0.1", server.port, Noting(), 5.0)
-    for one in (link, await accepted.link):
-        assert one._transport is not None
-        assert control_of(one._transport.get_extra_info("socket")) == pacing.STEADY
+    listener = bind("127.0.0.1", 0, lambda: accepted)
+    listener.open()
+    assert [control_of(one) for one in listener.sockets] == [pacing.STEADY]
+    link = await dial("127.0.0.1", listener.port, Noting(), 5.0)
+    here = await accepted.link
+    assert here._transport is not None
+    assert control_of(here._transport.get_extra_info("socket")) == pacing.STEADY
+    for one in (link, here):
         one.abort()
-    server.close()
-    await server.wait_closed()
+    listener.close()
+    await listener.wait_closed()
 
 
-class Elsewhere:
-    """A connection from another machine."""
+@needs_choice
+def test_a_connection_from_another_machine_is_given_back_what_the_system_chooses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = pacing.system_control()
+    chosen = without_pauses(monkeypatch)
+    monkeypatch.setattr(pacing, "system_control", lambda: own)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        chosen.prepare(server)
+        for peer, control in (("127.0.0.1", pacing.STEADY), ("192.0.2.1", own)):
+            with socket.create_connection(server.getsockname()), server.accept()[0] as accepted:
+                chosen.settle(accepted, peer)
+                assert control_of(accepted) == control
 
-    family = socket.AF_INET
 
-    def getpeername(self) -> tuple[str, int]:
-        return "192.0.2.1", 4222
-
-    def getsockname(self) -> tuple[str, int]:
-        return "192.0.2.2", 4222
-
-    def setsockopt(self, *arguments: object) -> None:
-        raise AssertionError("the system chooses for it")
-
-
-def test_connections_to_other_machines_and_unix_sockets_keep_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "system_pauses", lambda: True)
-    chosen = pacing.Pacing()
-    chosen.leave_out()
+@needs_choice
+def test_unix_sockets_and_sockets_that_have_no_such_control_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = without_pauses(monkeypatch)
     assert not chosen.pauses()
-    chosen.apply(Elsewhere())  # type: ignore[arg-type]
     one, other = socket.socketpair()
     with one, other:
-        chosen.apply(one)
+        chosen.prepare(one)
+        chosen.settle(one, "local")
+    monkeypatch.setattr(pacing, "STEADY", b"none such")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        before = control_of(server)
+        chosen.prepare(server)
+        assert control_of(server) == before
 
 
 @needs_choice
-def test_a_connection_whose_peer_is_gone_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "system_pauses", lambda: True)
-    chosen = pacing.Pacing()
-    chosen.leave_out()
-    with socket.socket() as never_connected:
-        before = control_of(never_connected)
-        chosen.apply(never_connected)
-        assert control_of(never_connected) == before
-
-
-@needs_choice
-@pytest.mark.parametrize("system_pauses", [False, True])
+@pytest.mark.parametrize("system", [b"cubic", b"bbr", b""])
 def test_what_the_system_chooses_is_kept_where_it_makes_no_pauses_or_nobody_leaves_them_out(
-    system_pauses: bool, monkeypatch: pytest.MonkeyPatch
+    system: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pacing, "system_pauses", lambda: system_pauses)
+    monkeypatch.setattr(pacing, "system_control", lambda: system)
     chosen = pacing.Pacing()
-    if not system_pauses:
+    if system != b"bbr":
         chosen.leave_out()
-    assert chosen.pauses() == system_pauses
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connected:
-        before = control_of(connected)
-        chosen.apply(connected)
-        assert control_of(connected) == before
+    assert chosen.pauses() == (system == b"bbr")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        before = control_of(server)
+        chosen.prepare(server)
+        with socket.create_connection(server.getsockname()), server.accept()[0] as accepted:
+            chosen.settle(accepted, "192.0.2.1")
+            assert control_of(server) == control_of(accepted) == before

@@ -32,7 +32,6 @@ from headwater.errors import TransportError
 from headwater.net.address import bracketed, plain_host
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
-from headwater.net.pacing import PACING
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
 from headwater.wire.memory import unset_array
 from headwater.wire.receive import LARGEST_READ, SHARED_SIZE, ReceiveBuffer
@@ -126,8 +125,6 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
-        if (connection := self._transport.get_extra_info("socket")) is not None:
-            PACING.apply(connection)
         if self._layer is not None:
             self._write_layer(self._layer)
         elif self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
