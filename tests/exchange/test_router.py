@@ -327,3 +327,23 @@ def test_a_receiver_that_does_not_read_is_behind_after_a_run_from_the_output_of_
         drained(reading, reads, size * len(b"MSG a 1 300\r\n\r\n") + 300 * size)
         publish_run(bench, None, 1, b"y")
         assert bench.router.flusher.congested == [slow]
+
+
+def test_a_receiver_that_dies_takes_nothing_of_a_run_from_those_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is the one whose output the others are written from, or one of these."""
+    monkeypatch.setattr(pacing, "system_pauses", lambda: False)
+    for dead in (0, 1):
+        bench = Bench()
+        with ExitStack() as stack:
+            pairs = [stack.enter_context(paired()) for _ in range(3)]
+            clients = [watched(ours.fileno()) for ours, _ in pairs]
+            for _, outlet in clients:
+                bench.subscribe(outlet, b"a")
+            pairs[dead][1].close()
+            assert publish_run(bench, None, 200, b"x" * 300) == 3
+            expected = b"MSG a 1 300\r\n%b\r\n" % (b"x" * 300) * 200
+            for number, (endpoint, _) in enumerate(clients):
+                if number == dead:
+                    assert (endpoint._handed, len(endpoint.output)) == (0, len(expected))
+                else:
+                    assert drained(endpoint, pairs[number][1], len(expected)) == expected
