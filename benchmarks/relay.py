@@ -50,6 +50,8 @@ from cython.cimports.relay_system import (
     uint64_t,
 )
 
+from headwater.net import pacing
+
 MOST_LINKS = 1 << 14  # descriptors
 MOST_INTERESTS = 1 << 17
 READ: cython.Py_ssize_t = 256 << 10
@@ -396,7 +398,10 @@ def main() -> None:
     arrived = cython.cast(cython.p_char, calloc(2, READ))
     dirty = cython.cast(cython.p_int, calloc(MOST_LINKS, cython.sizeof(cython.int)))
     poll = epoll_create1(0)
-    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    pacing.prepare(listener)  # as the broker's: pauses of the system's congestion control can be left out
+    listener.listen(512)
     waiting: cython.int = listener.fileno()
     watch(waiting, EPOLL_CTL_ADD, EPOLLIN)
     print(f"Listening for client connections on 127.0.0.1:{listener.getsockname()[1]}", file=sys.stderr, flush=True)

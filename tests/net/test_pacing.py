@@ -34,20 +34,18 @@ class Noting:
         pass
 
 
-def without_pauses(monkeypatch: pytest.MonkeyPatch, system: bytes = b"bbr") -> pacing.Pacing:
-    """What a process chooses that leaves pauses out, on a system with that control."""
-    monkeypatch.setattr(pacing, "system_control", lambda: system)
-    chosen = pacing.Pacing()
-    chosen.leave_out()
-    return chosen
+@pytest.fixture
+def pausing(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A system that chooses a control with pauses; what it chooses in truth."""
+    own = pacing.system_control()
+    monkeypatch.setattr(pacing, "system_pauses", lambda: True)
+    return own
 
 
 @needs_choice
 @in_loop
-async def test_what_listens_is_steady_before_the_first_connection_which_is_so_from_its_beginning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("headwater.net.listening.PACING", without_pauses(monkeypatch))
+@pytest.mark.usefixtures("pausing")
+async def test_what_listens_is_steady_before_the_first_connection_which_is_so_from_its_beginning() -> None:
     accepted = Noting()
     listener = bind("127.0.0.1", 0, lambda: accepted)
     listener.open()
@@ -63,48 +61,38 @@ async def test_what_listens_is_steady_before_the_first_connection_which_is_so_fr
 
 
 @needs_choice
-def test_a_connection_from_another_machine_is_given_back_what_the_system_chooses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own = pacing.system_control()
-    chosen = without_pauses(monkeypatch)
-    monkeypatch.setattr(pacing, "system_control", lambda: own)
+def test_a_connection_from_another_machine_is_given_back_what_the_system_chooses(pausing: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        chosen.prepare(server)
-        for peer, control in (("127.0.0.1", pacing.STEADY), ("192.0.2.1", own)):
+        pacing.prepare(server)
+        for peer, control in (("127.0.0.1", pacing.STEADY), ("192.0.2.1", pausing)):
             with socket.create_connection(server.getsockname()), server.accept()[0] as accepted:
-                chosen.settle(accepted, peer)
+                pacing.settle(accepted, peer)
                 assert control_of(accepted) == control
 
 
 @needs_choice
+@pytest.mark.usefixtures("pausing")
 def test_unix_sockets_and_sockets_that_have_no_such_control_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = without_pauses(monkeypatch)
-    assert not chosen.pauses()
     one, other = socket.socketpair()
     with one, other:
-        chosen.prepare(one)
-        chosen.settle(one, "local")
+        pacing.prepare(one)
+        pacing.settle(one, "local")
     monkeypatch.setattr(pacing, "STEADY", b"none such")
     with socket.create_server(("127.0.0.1", 0)) as server:
         before = control_of(server)
-        chosen.prepare(server)
+        pacing.prepare(server)
         assert control_of(server) == before
 
 
 @needs_choice
-@pytest.mark.parametrize("system", [b"cubic", b"bbr", b""])
-def test_what_the_system_chooses_is_kept_where_it_makes_no_pauses_or_nobody_leaves_them_out(
+@pytest.mark.parametrize("system", [b"cubic", b""])
+def test_what_the_system_chooses_is_kept_where_it_makes_no_pauses(
     system: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pacing, "system_control", lambda: system)
-    chosen = pacing.Pacing()
-    if system != b"bbr":
-        chosen.leave_out()
-    assert chosen.pauses() == (system == b"bbr")
     with socket.create_server(("127.0.0.1", 0)) as server:
         before = control_of(server)
-        chosen.prepare(server)
+        pacing.prepare(server)
         with socket.create_connection(server.getsockname()), server.accept()[0] as accepted:
-            chosen.settle(accepted, "192.0.2.1")
+            pacing.settle(accepted, "192.0.2.1")
             assert control_of(server) == control_of(accepted) == before

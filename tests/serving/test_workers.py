@@ -18,11 +18,6 @@ from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
 from support.worker_processes import children, one_client_at_each, ready, started, until_printed
 
-from headwater.net import pacing
-from headwater.serving import workers
-from headwater.serving.go_flags import Value
-from headwater.serving.setup import configure
-
 pytestmark = pytest.mark.interop
 
 
@@ -224,29 +219,6 @@ def test_a_port_that_other_workers_share_already_is_taken() -> None:
             _, lines = second.communicate(timeout=20)
         assert second.returncode == 1
         assert f"Error listening on port: 127.0.0.1:{port}" in lines
-
-
-@pytest.mark.parametrize("system", [b"bbr", b"cubic"])
-def test_workers_leave_out_the_pauses_of_connections_within_the_machine(
-    system: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker is this process, up to where it would serve."""
-    chosen = pacing.Pacing()
-    seen: list[bool] = []
-    monkeypatch.setattr(pacing, "system_control", lambda: system)
-    monkeypatch.setattr(workers, "PACING", chosen)
-    monkeypatch.setattr(workers, "SIGNALS", ())
-    monkeypatch.setattr(workers, "run", lambda runner, worker: seen.append(chosen.pauses()))
-    flags: dict[str, Value] = {"workers": 2, "addr": "127.0.0.1", "port": -1}
-    parent = workers.Workers(configure(flags), flags, None)
-    reading, writing = os.pipe()
-    assert chosen.pauses() == (system == b"bbr")
-    assert parent._be_worker(1, workers.Place(False, (), 1), writing) == 0
-    assert seen == [False]
-    for descriptor in (reading, writing, parent._lifeline[0]):
-        os.close(descriptor)
-    for held in parent._held:
-        held.close()
 
 
 def test_each_worker_reports_what_a_reload_has_changed(tmp_path: Path) -> None:

@@ -44,7 +44,6 @@ from headwater.exchange.flusher import MAX_PENDING
 from headwater.exchange.sides import LeafsSide, RouterObserver, RoutesSide
 from headwater.exchange.sublist import Callback, TracedCallback
 from headwater.model.awaited import Awaited
-from headwater.net.pacing import PACING
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +51,7 @@ LARGE: int = 1 << 16  # bytes; a larger message is written at once, from where i
 _LARGE: cython.Py_ssize_t = LARGE
 # Bytes of a run, from which on all receivers with one sid are written what the first has in its output. Each then costs a
 # write for each run, not for each read, which is worth 30 KiB of copies; and one array of output stays in the L2 cache where
-# one for each does not. Not where writes are sent with pauses (`net.pacing`): a process alone then took 1.3 times the CPU
-# of a message to eight clients, since the faster it writes, the more often they have read all and are to be woken.
+# one for each does not.
 SHARED: int = 1 << 15
 _SHARED: cython.Py_ssize_t = SHARED
 
@@ -565,7 +563,7 @@ class Router:
                 size = outlet.output.head - outlet.output.size
                 self._deliver_run(subscription, outlet, message, stride, count)
                 size += outlet.output.size - outlet.output.head
-                if size >= _SHARED and not PACING.pauses():
+                if size >= _SHARED:
                     first, sid = outlet, subscription.sid
                 continue
             for _ in range(count):

@@ -23,10 +23,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headwater.errors import EnvironmentProblem
+from headwater.net import pacing
 from headwater.net.address import ANY_ADDRESS, plain_host
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
-from headwater.net.pacing import PACING
 from headwater.net.places import Place, Places, RateLimitedLog
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Listener:
     def open(self) -> None:
         """Start accepting. Raises EnvironmentProblem if another process has started to listen there since `bind`."""
         for one in self.sockets:
-            PACING.prepare(one)
+            pacing.prepare(one)
             try:
                 one.listen(BACKLOG)
             except OSError as error:
@@ -153,7 +153,7 @@ class Listener:
             self._receive(accepted, address)
 
     def _receive(self, accepted: socket.socket, address: "Address") -> None:
-        PACING.settle(accepted, str(address[0]))
+        pacing.settle(accepted, str(address[0]))
         host = plain_host(str(address[0]))
         reason = self.places.refusal(host)
         if reason:

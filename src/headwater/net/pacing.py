@@ -1,17 +1,14 @@
-"""Whether connections within this machine send with pauses.
+"""Connections within this machine send without pauses.
 
 BBR, the congestion control that some systems choose for all connections, spreads what is sent evenly over time. Where no
 queue of a network card does that, as on loopback, each connection has a timer for it: 64 KiB of a write are sent, and the
-rest by interrupts. There is no congestion within a machine to be avoided by that, so that a process of several that are one
-server leaves the pauses out (`PACING.leave_out`): with them, one that passes each message on to sixteen clients and to
-another worker took twice the CPU (docs/hot-paths.md).
+rest by interrupts. There is no congestion within a machine to be avoided by that, and it took up to half of the CPU of a
+server that passes each message on to many clients (docs/hot-paths.md). So what listens chooses another control.
 
 **A connection that began with BBR keeps its timers whatever is chosen for it later:** Linux never takes back that a socket
-is paced. What another control reckons as its rate then decides about the pauses, and by chance there were few or very
-many. So the sockets that listen choose another control before the first connection, which has it from its beginning; and
-connections from other machines are given back what the system chooses. Connections that this process dials keep it.
-
-A process alone keeps the pauses.
+is paced. What another control reckons as its rate then decides about the pauses, and by chance there are few or very
+many. So sockets choose before they listen, and what they accept has no pauses from its beginning; connections from other
+machines are given back what the system chooses. Connections that this process dials keep the system's choice.
 """
 
 import contextlib
@@ -41,34 +38,18 @@ def system_pauses() -> bool:
     return system_control().startswith(PAUSES)
 
 
-class Pacing:
-    """What this process chooses for all of its connections."""
-
-    def __init__(self) -> None:
-        self._left_out = False
-
-    def leave_out(self) -> None:
-        """From now on connections of this machine to itself have no pauses."""
-        self._left_out = system_pauses()
-
-    def pauses(self) -> bool:
-        """Whether connections of this machine to itself send with pauses."""
-        return system_pauses() and not self._left_out
-
-    def prepare(self, listening: socket.socket) -> None:
-        """Call for a socket before it listens: what it accepts has no pauses, until `settle`."""
-        if self._left_out and listening.family in _INTERNET:
-            with contextlib.suppress(OSError):  # then the system's choice stays
-                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, STEADY)
-
-    def settle(self, accepted: socket.socket, peer: str) -> None:
-        """Call for each accepted connection of a prepared socket: what comes from another machine has what the system
-        chooses again. `peer`: the address of the other end."""
-        if not self._left_out or accepted.family not in _INTERNET:
-            return
-        with contextlib.suppress(OSError):  # the peer may be gone
-            if peer != accepted.getsockname()[0]:
-                accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, system_control())
+def prepare(listening: socket.socket) -> None:
+    """Call for a socket before it listens: what it accepts has no pauses, until `settle`."""
+    if listening.family in _INTERNET and system_pauses():
+        with contextlib.suppress(OSError):  # then the system's choice stays
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, STEADY)
 
 
-PACING = Pacing()
+def settle(accepted: socket.socket, peer: str) -> None:
+    """Call for each accepted connection of a prepared socket: what comes from another machine has what the system chooses
+    again. `peer`: the address of the other end."""
+    if accepted.family not in _INTERNET or not system_pauses():
+        return
+    with contextlib.suppress(OSError):  # the peer may be gone
+        if peer != accepted.getsockname()[0]:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, system_control())

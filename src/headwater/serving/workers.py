@@ -38,7 +38,6 @@ from headwater.monitoring.board import Board
 from headwater.monitoring.whole import PageAnswers
 from headwater.monitoring.workers import Figures, Seats
 from headwater.net.local_sockets import forget, new_place
-from headwater.net.pacing import PACING
 from headwater.net.tcp import reserve
 from headwater.options.cluster import ClusterOptions
 from headwater.server.config.draft import ServerConfig
@@ -360,7 +359,6 @@ class Workers:
             others.close()
         again = Again(self._flags, self._shape, number, place)
         config = self._shape.config(self._config, number, place)
-        PACING.leave_out()
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 iggy = self._iggy if number == 1 else None
