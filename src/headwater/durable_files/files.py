@@ -247,6 +247,12 @@ class OsFile:
             self._mapped = MappedFile()
         return self._mapped.look(self._descriptor, size, position) or self.pread(size, position)
 
+    def ahead(self, size: cython.Py_ssize_t, position: cython.longlong) -> cython.int:
+        """Have in the processor's caches what `look` is soon asked for, if that needs no system call. Compiled only."""
+        if cython.compiled and self._mapped is not None:
+            self._mapped.ahead(size, position)
+        return 0
+
     def is_mapped(self) -> cython.bint:
         """Whether `look` needs no system call."""
         return self._mapped is not None and self._mapped.size > 0

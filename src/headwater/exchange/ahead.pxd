@@ -4,6 +4,9 @@ from headwater.wire.client_ops cimport ClientOpParser
 from headwater.wire.known_subjects cimport KnownSubjects
 from headwater.wire.publishes_ahead cimport PublishesAhead
 
+cdef class Foresight:
+    cpdef Py_ssize_t look(self, ClientOpParser ops) except -1
+
 cdef PublishesAhead AHEAD
 cdef PublishesAhead _BEHIND
 

@@ -24,6 +24,16 @@ else:
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.publishes_ahead import PublishesAhead
 
+
+class Foresight:
+    """What reads ahead for requests to the broker itself, which are answered one after the other."""
+
+    def look(self, ops: ClientOpParser) -> cython.Py_ssize_t:
+        """Have in the processor's caches what the ops behind the current one need; returns up to where of the read that
+        has been looked at. It changes nothing. Compiled only."""
+        return ops._filled
+
+
 # One for all sessions: it is filled and used up within a call that runs no Python code.
 AHEAD: PublishesAhead = PublishesAhead()
 _BEHIND: PublishesAhead = PublishesAhead()

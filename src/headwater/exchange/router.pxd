@@ -1,4 +1,5 @@
 cimport cython
+from headwater.exchange.ahead cimport Foresight
 from headwater.exchange.flusher cimport Flusher
 from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
@@ -107,6 +108,7 @@ cdef class Router:
     cdef public bint over_route
     cdef public bint samples_traces
     cdef readonly object awaited
+    cdef public Foresight foresight
 
     cpdef int route(
         self,

@@ -19,6 +19,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.exchange.ahead import Foresight
     from cython.cimports.headwater.exchange.flusher import Flusher
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
@@ -29,6 +30,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.message_view import MessageView, composed
     from cython.cimports.headwater.wire.publish_series import PublishSeries
 else:
+    from headwater.exchange.ahead import Foresight
     from headwater.exchange.flusher import Flusher
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
@@ -207,6 +209,7 @@ class Router:
         self.publisher: Outlet | None = None  # publisher of the message passed to callbacks; None for the broker itself
         self.inbox = b""  # `route_under`: the subject that the current message is routed by
         self.awaited = Awaited()
+        self.foresight: Foresight | None = None
         self.samples_traces = False  # whether a sampled `traceparent` is traced in this account
         self.over_route = False  # whether the message passed to callbacks came from another broker
 

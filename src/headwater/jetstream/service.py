@@ -66,6 +66,7 @@ from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
 from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer, DirectRequests
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
+from headwater.jetstream_ranges.gets_ahead import GetsAhead
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
@@ -190,6 +191,7 @@ class JetStream:
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
             requests = DirectRequests(self._answers, self.streams, self._slow.waiting, self.on_api, self._on_direct_get)
+            router.foresight = GetsAhead(self.streams)
             listener = router.subscribe_internal(everything, requests.take, traced=self.on_traced_api)
         else:
             listener = router.subscribe_between(everything, self.on_api, announce=False, traced=self.on_traced_api)
@@ -203,6 +205,7 @@ class JetStream:
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
+        self._router.foresight = None
         for watch in self._watches or ():
             watch.stop()
         if self.caps is not None:

@@ -14,6 +14,8 @@ cdef class LogReader:
     cdef list _with_handle
     cdef list _unfinished
     cdef object _first_timestamp
+    cdef int ahead(self, long long offset) except -1
+    cdef Segment _segment_of(self, long long offset)
     cpdef StoredRecord record(self, long long offset)
     cdef StoredRecord _record_in_file(self, long long offset)
     cdef bint _is_unfinished(self, long long offset) except -1

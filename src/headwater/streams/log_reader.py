@@ -301,13 +301,23 @@ class LogReader:
 
     def segment_at(self, offset: cython.longlong) -> Segment:
         """The segment that has this offset, if any has; it is about to be read."""
+        segment: Segment = self._segment_of(offset)
+        self._keep_handle(segment)
+        return segment
+
+    def ahead(self, offset: cython.longlong) -> cython.int:
+        """Have the record with this offset in the processor's caches, where that takes but a look. Compiled only."""
+        if cython.compiled and self._live.has(offset) and not self.recent.reaches(offset):
+            self._segment_of(offset).ahead(offset)
+        return 0
+
+    def _segment_of(self, offset: cython.longlong) -> Segment:
         low: cython.Py_ssize_t = 0
         high: cython.Py_ssize_t = len(self.segments)
         while high - low > 1:
             middle: cython.Py_ssize_t = (low + high) // 2
             segment: Segment = self.segments[middle]
             low, high = (middle, high) if segment.base_offset <= offset else (low, middle)
-        self._keep_handle(self.segments[low])
         return self.segments[low]
 
     def batches_in_files(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:

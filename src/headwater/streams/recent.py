@@ -53,9 +53,9 @@ class RecentBatches:
         if self.size > self._limit:
             self._shrink()
 
-    def reaches(self, offset: int) -> bool:
+    def reaches(self, offset: cython.longlong) -> cython.bint:
         """Whether what has this offset, or comes behind it, is in memory."""
-        return bool(self._bases) and offset >= self._bases[0]
+        return len(self._bases) > 0 and offset >= self._bases[0]
 
     def since(self, offset: int, max_bytes: int) -> list[tuple[BatchHeader, bytes]] | None:
         """The batches that end above `offset`, until their bodies hold `max_bytes`; None when older ones than these are

@@ -17,6 +17,7 @@ cdef class Segment:
     cdef dict _known
     cdef list _met
 
+    cdef int ahead(self, long long offset) except -1
     cpdef StoredRecord record_at(self, long long offset)
     cpdef list records_from(
         self, long long offset, Py_ssize_t max_records, Py_ssize_t max_bytes, bint at_least_one

@@ -13,9 +13,11 @@ from typing import NamedTuple
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.durable_files.files import OsFile
     from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
     from cython.cimports.headwater.streams.record_search import can_search, find_record, find_records
 else:
+    from headwater.durable_files.files import OsFile
     from headwater.streams.log_format import BatchHeader, StoredRecord
     from headwater.streams.record_search import can_search, find_record, find_records
 
@@ -24,6 +26,7 @@ from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SPACING, SparseIndex
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,
+    RECORD_HEAD_SIZE,
     body_is_intact,
     decode_batch_header,
     read_records,
@@ -173,6 +176,19 @@ class Segment:
         if body_is_intact(header, body):
             read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
         return records[0] if records and records[0].offset == offset else None
+
+    def ahead(self, offset: cython.longlong) -> cython.int:
+        """As `LogReader.ahead`, of a record that is most likely here."""
+        if cython.compiled and isinstance(self._file, OsFile):
+            place = self._known_place(offset)
+            if place is not None:
+                header: BatchHeader = place[1]
+                file: OsFile = self._file
+                start: cython.longlong = place[0] + BATCH_HEADER_SIZE
+                mean: cython.double = cython.cast(cython.double, header.body_size) / header.offset_span
+                start += cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
+                file.ahead(cython.cast(cython.Py_ssize_t, mean) + RECORD_HEAD_SIZE, start)
+        return 0
 
     def records_from(
         self,

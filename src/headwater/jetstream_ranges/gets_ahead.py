@@ -1,0 +1,122 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Direct gets by subject that came together: what they need is read ahead, for all at once.
+
+    PUB $JS.API.DIRECT.GET.S.a _INBOX.1 0 … PUB $JS.API.DIRECT.GET.S.b _INBOX.1 0 …      up to 32 of one stream
+    1. the slot of each subject in the stream's table     2. its row, with the sequence     3. the record, in a mapped file
+
+With a million messages each of these steps waits for memory. In passes over many requests the waits overlap. Nothing is
+decided here, and nothing kept: the requests are then taken one after the other, each as if it had come alone
+(direct_answer.py). Of a stream whose messages are all in memory nothing is read ahead. Compiled only.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.headwater.exchange.ahead import Foresight
+    from cython.cimports.headwater.jetstream_state.subject_rows import SubjectRows
+    from cython.cimports.headwater.jetstream_state.subject_table import SubjectTable
+    from cython.cimports.headwater.streams.log import Log
+    from cython.cimports.headwater.streams.log_reader import LogReader
+    from cython.cimports.headwater.wire.client_ops import ClientOpParser
+    from cython.cimports.headwater.wire.publish_series import _sizes_end
+    from cython.cimports.headwater.wire.scan import word_end
+    from cython.cimports.libc.string import memchr, memcmp
+else:
+    from headwater.exchange.ahead import Foresight
+    from headwater.jetstream_state.subject_table import SubjectTable
+    from headwater.streams.log import Log
+    from headwater.streams.log_reader import LogReader
+    from headwater.wire.client_ops import ClientOpParser
+
+from collections.abc import Mapping
+
+from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectStream
+
+_MOST: cython.Py_ssize_t = 32  # requests in one look
+_LINE = b"PUB " + DIRECT_PREFIX
+_START: cython.Py_ssize_t = len(_LINE)
+
+
+class GetsAhead(Foresight):
+    """Of one account's streams."""
+
+    def __init__(self, streams: Mapping[str, DirectStream]) -> None:
+        self._streams = streams
+        self._count = 0
+
+    def look(self, ops: ClientOpParser) -> cython.Py_ssize_t:
+        """See `Foresight`."""
+        if cython.compiled:
+            base: cython.p_char = PyByteArray_AS_STRING(ops.message.buffer)
+            raw: cython.p_uchar = cython.cast(cython.p_uchar, base)
+            at: cython.Py_ssize_t = ops._position
+            filled: cython.Py_ssize_t = ops._filled
+            line: cython.p_char = _LINE
+            name: bytes | None = None
+            names: list[bytes] = []
+            reader: LogReader | None = None
+            size: cython.Py_ssize_t = 0
+            seen: cython.Py_ssize_t = 0
+            self._count = 0
+            while seen < _MOST and at + _START < filled and memcmp(base + at, line, _START) == 0:
+                start: cython.Py_ssize_t = at + _START
+                stop: cython.Py_ssize_t = word_end(raw, start, filled)
+                if stop >= filled or base[stop] != 32:
+                    break
+                body: cython.Py_ssize_t = _sizes_end(raw, stop + 1, filled, cython.address(size)) + 2
+                if body < 2 or body + size + 2 > filled:
+                    break
+                found: cython.p_char = cython.cast(cython.p_char, memchr(base + start, 46, stop - start))  # .
+                if size != 0 or found == cython.NULL:
+                    break  # what is asked for by sequence waits for less than it costs to look ahead
+                dot: cython.Py_ssize_t = found - base
+                if name is None:
+                    name = PyBytes_FromStringAndSize(base + start, dot - start)
+                    reader = self._reader_of(name)
+                    if reader is None:
+                        return filled
+                elif (
+                    dot - start != len(name) or memcmp(base + start, cython.cast(cython.p_char, name), dot - start) != 0
+                ):
+                    break
+                names.append(PyBytes_FromStringAndSize(base + dot + 1, stop - dot - 1))
+                seen += 1
+                at = body + size + 2
+            if reader is None:
+                return ops._position
+            if names:
+                self._rows(self._streams[cython.cast(bytes, name).decode("utf-8", "replace")].contents.subjects, names)
+            index: cython.Py_ssize_t
+            for index in range(self._count):
+                if self._sequence[index] > 0:
+                    reader.ahead(self._sequence[index] - 1)
+            return at
+        return ops._filled
+
+    def _reader_of(self, name: bytes) -> LogReader | None:
+        """That of a stream's log, unless all its messages are in memory."""
+        stream = self._streams.get(name.decode("utf-8", "replace"))
+        if stream is None or not isinstance(stream.contents.log, Log):
+            return None
+        log: Log = stream.contents.log
+        reader: LogReader = log.reader
+        return None if reader.recent.reaches(log.start_offset) else reader
+
+    def _rows(self, subjects: SubjectTable, names: list[bytes]) -> cython.int:
+        """The last sequence of each of these subjects, as far as the table knows it."""
+        if cython.compiled:
+            rows: SubjectRows = subjects._rows
+            name: bytes
+            place: cython.Py_ssize_t
+            for name in names:
+                rows.slot_ahead(name)
+            for name in names:
+                rows.row_ahead(name)
+            for name in names:
+                place = rows.find(name)
+                if place != 0:
+                    self._sequence[self._count] = rows.last(place)
+                    self._count += 1
+        return 0
