@@ -248,7 +248,7 @@ class OsFile:
         return self._mapped.look(self._descriptor, size, position) or self.pread(size, position)
 
     def ahead(self, size: cython.Py_ssize_t, position: cython.longlong) -> cython.int:
-        """Have in the processor's caches what `look` is soon asked for, if that needs no system call. Compiled only."""
+        """Have these bytes in the processor's caches for a `look` soon, if that needs no system call. Compiled only."""
         if cython.compiled and self._mapped is not None:
             self._mapped.ahead(size, position)
         return 0

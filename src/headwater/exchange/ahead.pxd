@@ -5,7 +5,8 @@ from headwater.wire.known_subjects cimport KnownSubjects
 from headwater.wire.publishes_ahead cimport PublishesAhead
 
 cdef class Foresight:
-    cpdef Py_ssize_t look(self, ClientOpParser ops) except -1
+    cdef public Py_ssize_t seen
+    cpdef int look(self, ClientOpParser ops) except -1
 
 cdef PublishesAhead AHEAD
 cdef PublishesAhead _BEHIND

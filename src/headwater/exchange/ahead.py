@@ -26,12 +26,16 @@ else:
 
 
 class Foresight:
-    """What reads ahead for requests to the broker itself, which are answered one after the other."""
+    """What reads ahead for requests to the broker itself, which are answered one after the other. `seen`: up to where of
+    the current read requests have been looked through."""
 
-    def look(self, ops: ClientOpParser) -> cython.Py_ssize_t:
-        """Have in the processor's caches what the ops behind the current one need; returns up to where of the read that
-        has been looked at. It changes nothing. Compiled only."""
-        return ops._filled
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def look(self, ops: ClientOpParser) -> cython.int:
+        """Have in the processor's caches what the current op and those behind it need. No answer depends on it. Compiled
+        only."""
+        raise NotImplementedError
 
 
 # One for all sessions: it is filled and used up within a call that runs no Python code.

@@ -100,8 +100,7 @@ cdef class Router:
     cdef readonly PeerForwarding junction
     cdef readonly object routes_side
     cdef readonly object leafs_side
-    cdef readonly set between
-    cdef dict _unannounced
+    cdef readonly dict between
     cdef public object imports
     cdef public Outlet publisher
     cdef public bytes inbox

@@ -49,6 +49,7 @@ from headwater.model.awaited import Awaited
 
 logger = logging.getLogger(__name__)
 
+TO_NONE, TO_LEAFS, TO_ALL = range(3)  # peers that get an announcement of interest
 LARGE: int = 1 << 16  # bytes; a larger message is written at once, from where it lies
 _LARGE: cython.Py_ssize_t = LARGE
 # Bytes of a run, from which on all receivers with one sid are written what the first has in its output. Each then costs a
@@ -201,10 +202,9 @@ class Router:
         self.junction: PeerForwarding | None = None  # set if there are both a cluster and leaf nodes
         self.routes_side: RoutesSide | None = None
         self.leafs_side: LeafsSide | None = None
-        self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
-        # Those in `between` that other brokers have themselves. True: announced to leaf nodes, which lack the other
-        # account.
-        self._unannounced: dict[Subscription, bool] = {}
+        # Subscriptions that lead to other accounts, and which peers get their announcement: brokers of the cluster have
+        # subscriptions like these themselves, leaf nodes lack the other account.
+        self.between: dict[Subscription, int] = {}
         self.imports: RouterObserver | None = None  # streams imported from other accounts
         self.publisher: Outlet | None = None  # publisher of the message passed to callbacks; None for the broker itself
         self.inbox = b""  # `route_under`: the subject that the current message is routed by
@@ -221,14 +221,14 @@ class Router:
         """
         self.forwarding, self.routes_side = forwarding, side
         for subscription in self.sublist.all():
-            if subscription not in self._unannounced:
+            if self.between.get(subscription, TO_ALL) == TO_ALL:
                 side.subscribed(subscription)
 
     def join_leafs(self, forwarding: PeerForwarding, side: LeafsSide) -> None:
         """As `join`, for leaf nodes and hubs; a cluster may have been joined already."""
         self.forwarding, self.leafs_side = forwarding, side
         for subscription in self.sublist.all():
-            if self._unannounced.get(subscription, True):
+            if self.between.get(subscription, TO_ALL) != TO_NONE:
                 side.subscribed(subscription)
 
     def cross(self, junction: PeerForwarding) -> None:
@@ -276,9 +276,7 @@ class Router:
         subscription = Subscription(subject, queue, b"", None, callback)
         subscription.traced = traced
         self.sublist.insert(subscription)
-        self.between.add(subscription)
-        if not announce:
-            self._unannounced[subscription] = to_leafs
+        self.between[subscription] = TO_ALL if announce else TO_LEAFS if to_leafs else TO_NONE
         if self.routes_side is not None and announce:
             self.routes_side.subscribed(subscription)
         if self.leafs_side is not None and (announce or to_leafs):
@@ -300,8 +298,7 @@ class Router:
             self.leafs_side.unsubscribed(subscription)
         if self.imports is not None:
             self.imports.unsubscribed(subscription)
-        self.between.discard(subscription)
-        self._unannounced.pop(subscription, None)
+        self.between.pop(subscription, None)
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether a message on `subject` would reach a subscriber now, anywhere in the cluster."""

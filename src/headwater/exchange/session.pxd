@@ -26,7 +26,6 @@ cdef class Session(ClientOpHandler):
     cdef public bint introduced
     cdef public str end_reason
     cdef bint _subject_checked
-    cdef Py_ssize_t _foreseen
 
     cdef Py_ssize_t _publish_ahead(self, ClientOpParser ops, Py_ssize_t at) except -1
     cdef Py_ssize_t _publish_series(self, ClientOpParser ops, Match match) except -1

@@ -115,7 +115,6 @@ class Session(ClientOpHandler):
         self.introduced = False  # the client has got its first PONG
         self.end_reason = ""  # why we ended the connection; "" if the client closed it
         self._subject_checked = False  # for the op whose payload is incomplete
-        self._foreseen = 0  # up to where of a read `router.foresight` has looked
 
     # ── the link's owner ──
 
@@ -144,10 +143,11 @@ class Session(ClientOpHandler):
         """Parse input; then pause reading from this client if the receivers of its messages are too far behind."""
         self.heartbeat.unanswered = 0
         self.traffic.reads += 1
-        self._foreseen = 0
         before: cython.Py_ssize_t = self.traffic.messages
         router: Router = self.membership.router
         router.begin_read()
+        if router.foresight is not None:
+            router.foresight.seen = 0
         written: cython.int = 0
         try:
             used: cython.Py_ssize_t = self.parser.parse(buffer, 0, filled)
@@ -201,8 +201,8 @@ class Session(ClientOpHandler):
             else:
                 match = router.sublist.find(message.buffer, message.subject, message.subject_end)
                 if not match.separate:
-                    if cython.compiled and router.foresight is not None and ops._position >= self._foreseen:
-                        self._foreseen = router.foresight.look(ops)
+                    if cython.compiled and router.foresight is not None and ops._position >= router.foresight.seen:
+                        router.foresight.look(ops)
                     self._publish(message)
                 else:
                     first = message.buffer[message.subject]

@@ -43,10 +43,11 @@ class GetsAhead(Foresight):
     """Of one account's streams."""
 
     def __init__(self, streams: Mapping[str, DirectStream]) -> None:
+        super().__init__()
         self._streams = streams
         self._count = 0
 
-    def look(self, ops: ClientOpParser) -> cython.Py_ssize_t:
+    def look(self, ops: ClientOpParser) -> cython.int:
         """See `Foresight`."""
         if cython.compiled:
             base: cython.p_char = PyByteArray_AS_STRING(ops.message.buffer)
@@ -54,6 +55,9 @@ class GetsAhead(Foresight):
             at: cython.Py_ssize_t = ops._position
             filled: cython.Py_ssize_t = ops._filled
             line: cython.p_char = _LINE
+            self.seen = at
+            if at + _START >= filled or memcmp(base + at, line, _START) != 0:
+                return 0
             name: bytes | None = None
             names: list[bytes] = []
             reader: LogReader | None = None
@@ -70,13 +74,14 @@ class GetsAhead(Foresight):
                     break
                 found: cython.p_char = cython.cast(cython.p_char, memchr(base + start, 46, stop - start))  # .
                 if size != 0 or found == cython.NULL:
-                    break  # what is asked for by sequence waits for less than it costs to look ahead
+                    break  # a get by sequence waits for less than it costs to look ahead
                 dot: cython.Py_ssize_t = found - base
                 if name is None:
                     name = PyBytes_FromStringAndSize(base + start, dot - start)
                     reader = self._reader_of(name)
                     if reader is None:
-                        return filled
+                        self.seen = filled
+                        return 0
                 elif (
                     dot - start != len(name) or memcmp(base + start, cython.cast(cython.p_char, name), dot - start) != 0
                 ):
@@ -84,16 +89,14 @@ class GetsAhead(Foresight):
                 names.append(PyBytes_FromStringAndSize(base + dot + 1, stop - dot - 1))
                 seen += 1
                 at = body + size + 2
-            if reader is None:
-                return ops._position
-            if names:
+            self.seen = at
+            if names and reader is not None:
                 self._rows(self._streams[cython.cast(bytes, name).decode("utf-8", "replace")].contents.subjects, names)
             index: cython.Py_ssize_t
             for index in range(self._count):
                 if self._sequence[index] > 0:
                     reader.ahead(self._sequence[index] - 1)
-            return at
-        return ops._filled
+        return 0
 
     def _reader_of(self, name: bytes) -> LogReader | None:
         """That of a stream's log, unless all its messages are in memory."""
