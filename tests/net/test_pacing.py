@@ -6,10 +6,11 @@ import socket
 import pytest
 from support.in_loop import in_loop
 
+from headwater.errors import TransportError
 from headwater.net import pacing
 from headwater.net.link import Link
 from headwater.net.listening import bind
-from headwater.net.tcp import dial
+from headwater.net.tcp import dial, reserve
 
 needs_choice = pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="this system offers no choice")
 
@@ -45,17 +46,16 @@ def pausing(monkeypatch: pytest.MonkeyPatch) -> bytes:
 @needs_choice
 @in_loop
 @pytest.mark.usefixtures("pausing")
-async def test_what_listens_is_steady_before_the_first_connection_which_is_so_from_its_beginning() -> None:
-    accepted = Noting()
+async def test_both_ends_of_a_connection_are_steady_from_its_beginning() -> None:
+    accepted, dialled = Noting(), Noting()
     listener = bind("127.0.0.1", 0, lambda: accepted)
     listener.open()
     assert [control_of(one) for one in listener.sockets] == [pacing.STEADY]
-    link = await dial("127.0.0.1", listener.port, Noting(), 5.0)
-    here = await accepted.link
-    assert here._transport is not None
-    assert control_of(here._transport.get_extra_info("socket")) == pacing.STEADY
-    for one in (link, here):
-        one.abort()
+    await dial("127.0.0.1", listener.port, dialled, 5.0)
+    for link in (await accepted.link, await dialled.link):
+        assert link._transport is not None
+        assert control_of(link._transport.get_extra_info("socket")) == pacing.STEADY
+        link.abort()
     listener.close()
     await listener.wait_closed()
 
@@ -96,3 +96,21 @@ def test_what_the_system_chooses_is_kept_where_it_makes_no_pauses(
         with socket.create_connection(server.getsockname()), server.accept()[0] as accepted:
             pacing.settle(accepted, "192.0.2.1")
             assert control_of(server) == control_of(accepted) == before
+
+
+@pytest.mark.usefixtures("pausing")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@in_loop
+async def test_a_port_where_nobody_listens_is_named_with_or_without_pauses(host: str) -> None:
+    with reserve("127.0.0.1", 0) as held:
+        port = held.getsockname()[1]
+        with pytest.raises(TransportError, match=rf"cannot connect to {host}:{port}: "):
+            await dial(host, port, Noting(), 5.0)
+
+
+@pytest.mark.parametrize(
+    ("host", "within"),
+    [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("127.example", False), ("10.0.0.1", False), ("", False)],
+)
+def test_numbers_of_addresses_within_the_machine_are_known(host: str, within: bool) -> None:
+    assert pacing.is_loopback(host) == within

@@ -15,6 +15,7 @@ import asyncio
 import contextvars
 import errno
 import os
+import socket
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
@@ -37,6 +38,8 @@ class Refused(ConnectionRefusedError):
 
 class ListeningSocket:
     """The methods of a listening socket that `net.listening` uses."""
+
+    family = socket.AF_UNIX  # so that it has none of the options of TCP
 
     def __init__(self, network: "Network", address: tuple[str, int]) -> None:
         self.network = network
@@ -76,6 +79,8 @@ class ListeningSocket:
 
 class Accepted:
     """An accepted connection without a protocol yet."""
+
+    family = ListeningSocket.family
 
     def __init__(self, end: "End") -> None:
         self.end = end
@@ -363,10 +368,10 @@ class Network:
     def kill(self, process: Process, *, power: bool) -> None:
         """The process is dead from now on, and its ports are free."""
         process.alive = False
-        for address, socket in list(self.sockets.items()):
-            if socket.process is process:
+        for address, listening in list(self.sockets.items()):
+            if listening.process is process:
                 del self.sockets[address]
-                for accepted in socket.pending:
+                for accepted in listening.pending:
                     accepted.end.reset()
         if power:
             self.down.add(process.host)
@@ -420,8 +425,8 @@ class NetworkLoop(SimulatedLoop):
     def add_reader(self, fd: Any, callback: Callable[[*Arguments], Any], *args: *Arguments) -> None:
         context = contextvars.copy_context()
         self.watched[fd] = (callback, args, context)
-        for socket in self.network.sockets.values():
-            if socket.fileno() == fd and socket.pending:
+        for listening in self.network.sockets.values():
+            if listening.fileno() == fd and listening.pending:
                 self.call_soon(callback, *args, context=context)
 
     def remove_reader(self, fd: Any) -> bool:

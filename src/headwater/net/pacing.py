@@ -7,8 +7,8 @@ server that passes each message on to many clients (docs/hot-paths.md). So what 
 
 **A connection that began with BBR keeps its timers whatever is chosen for it later:** Linux never takes back that a socket
 is paced. What another control reckons as its rate then decides about the pauses, and by chance there are few or very
-many. So sockets choose before they listen, and what they accept has no pauses from its beginning; connections from other
-machines are given back what the system chooses. Connections that this process dials keep the system's choice.
+many. So sockets choose before they listen or connect, and what they accept has no pauses from its beginning; connections
+from other machines are given back what the system chooses. What is dialled by a name, `localhost` too, keeps it.
 """
 
 import contextlib
@@ -38,11 +38,16 @@ def system_pauses() -> bool:
     return system_control().startswith(PAUSES)
 
 
-def prepare(listening: socket.socket) -> None:
-    """Call for a socket before it listens: what it accepts has no pauses, until `settle`."""
-    if listening.family in _INTERNET and system_pauses():
+def is_loopback(host: str) -> bool:
+    """Whether this is the number of an address within the machine."""
+    return host == "::1" or (host.startswith("127.") and host.replace(".", "").isdigit())
+
+
+def prepare(made: socket.socket) -> None:
+    """Call for a socket before it connects within the machine, or listens: what it accepts has no pauses, until `settle`."""
+    if made.family in _INTERNET and system_pauses():
         with contextlib.suppress(OSError):  # then the system's choice stays
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, STEADY)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, STEADY)
 
 
 def settle(accepted: socket.socket, peer: str) -> None:
