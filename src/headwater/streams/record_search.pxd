@@ -13,6 +13,7 @@ cdef Py_ssize_t _SUBJECT_SIZE_AT
 cdef Py_ssize_t _BLOCK_SIZE_AT
 
 cpdef bint can_search(BatchHeader header) except -1
+cdef long long likely_place(long long low, BatchHeader header, long long offset) noexcept
 cpdef StoredRecord find_record(object file, long long position, BatchHeader header, bytes identity, long long offset)
 cpdef list find_records(
     object file,

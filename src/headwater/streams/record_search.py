@@ -103,7 +103,7 @@ def find_records(
     low: cython.longlong = position + BATCH_HEADER_SIZE
     limit: cython.longlong = low + header.body_size
     mean: cython.double = cython.cast(cython.double, header.body_size) / header.offset_span
-    start: cython.longlong = low + cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
+    start: cython.longlong = likely_place(low, header, offset)
     max_records = min(max_records, header.offset_span)
     size: cython.longlong = min(cython.cast(cython.longlong, max_records * mean), max_bytes) + _READ
     data: bytes = _fetch(file, size if size < limit - start else limit - start, start) if start < limit else b""
@@ -204,6 +204,13 @@ def _searched(
     return None
 
 
+def likely_place(low: cython.longlong, header: BatchHeader, offset: cython.longlong) -> cython.longlong:
+    """Where the record with this offset would begin in the body at `low` of a file if all of a batch had one size."""
+    mean: cython.double = cython.cast(cython.double, header.body_size) / header.offset_span
+    before: cython.longlong = cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
+    return low + before
+
+
 def _guessed(
     file: Readable,
     low: cython.longlong,
@@ -218,7 +225,7 @@ def _guessed(
         usual: OsFile = file
         if usual.is_mapped():
             mean: cython.double = cython.cast(cython.double, limit - low) / header.offset_span
-            guess: cython.longlong = low + cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
+            guess: cython.longlong = likely_place(low, header, offset)
             size: cython.longlong = cython.cast(cython.longlong, mean) + _HEAD_SIZE
             data: bytes = usual.look(size if size < limit - guess else limit - guess, guess)
             if len(data) >= _HEAD_SIZE and _offset(data, 0, header.base_offset) == offset:

@@ -15,11 +15,11 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.durable_files.files import OsFile
     from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
-    from cython.cimports.headwater.streams.record_search import can_search, find_record, find_records
+    from cython.cimports.headwater.streams.record_search import can_search, find_record, find_records, likely_place
 else:
     from headwater.durable_files.files import OsFile
     from headwater.streams.log_format import BatchHeader, StoredRecord
-    from headwater.streams.record_search import can_search, find_record, find_records
+    from headwater.streams.record_search import can_search, find_record, find_records, likely_place
 
 from headwater.durable_files.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
@@ -184,10 +184,8 @@ class Segment:
             if place is not None:
                 header: BatchHeader = place[1]
                 file: OsFile = self._file
-                start: cython.longlong = place[0] + BATCH_HEADER_SIZE
-                mean: cython.double = cython.cast(cython.double, header.body_size) / header.offset_span
-                start += cython.cast(cython.longlong, (offset - header.base_offset) * mean + 0.5)
-                file.ahead(cython.cast(cython.Py_ssize_t, mean) + RECORD_HEAD_SIZE, start)
+                size: cython.Py_ssize_t = header.body_size // header.offset_span + RECORD_HEAD_SIZE
+                file.ahead(size, likely_place(place[0] + BATCH_HEADER_SIZE, header, offset))
         return 0
 
     def records_from(
