@@ -14,5 +14,5 @@ cdef class GetsAhead(Foresight):
     cdef Py_ssize_t _count
     cdef long long[32] _sequence
 
-    cdef LogReader _reader_of(self, bytes name)
+    cdef LogReader _reader_of(self, object stream)
     cdef int _rows(self, SubjectTable subjects, list[bytes] names) except -1

@@ -59,12 +59,12 @@ class GetsAhead(Foresight):
             if at + _START >= filled or memcmp(base + at, line, _START) != 0:
                 return 0
             name: bytes | None = None
+            stream: DirectStream | None = None
             names: list[bytes] = []
             reader: LogReader | None = None
             size: cython.Py_ssize_t = 0
-            seen: cython.Py_ssize_t = 0
             self._count = 0
-            while seen < _MOST and at + _START < filled and memcmp(base + at, line, _START) == 0:
+            while len(names) < _MOST and at + _START < filled and memcmp(base + at, line, _START) == 0:
                 start: cython.Py_ssize_t = at + _START
                 stop: cython.Py_ssize_t = word_end(raw, start, filled)
                 if stop >= filled or base[stop] != 32:
@@ -78,7 +78,8 @@ class GetsAhead(Foresight):
                 dot: cython.Py_ssize_t = found - base
                 if name is None:
                     name = PyBytes_FromStringAndSize(base + start, dot - start)
-                    reader = self._reader_of(name)
+                    stream = self._streams.get(name.decode("utf-8", "replace"))
+                    reader = self._reader_of(stream)
                     if reader is None:
                         self.seen = filled
                         return 0
@@ -87,20 +88,18 @@ class GetsAhead(Foresight):
                 ):
                     break
                 names.append(PyBytes_FromStringAndSize(base + dot + 1, stop - dot - 1))
-                seen += 1
                 at = body + size + 2
             self.seen = at
-            if names and reader is not None:
-                self._rows(self._streams[cython.cast(bytes, name).decode("utf-8", "replace")].contents.subjects, names)
+            if stream is not None:
+                self._rows(stream.contents.subjects, names)
             index: cython.Py_ssize_t
             for index in range(self._count):
                 if self._sequence[index] > 0:
                     reader.ahead(self._sequence[index] - 1)
         return 0
 
-    def _reader_of(self, name: bytes) -> LogReader | None:
+    def _reader_of(self, stream: DirectStream | None) -> LogReader | None:
         """That of a stream's log, unless all its messages are in memory."""
-        stream = self._streams.get(name.decode("utf-8", "replace"))
         if stream is None or not isinstance(stream.contents.log, Log):
             return None
         log: Log = stream.contents.log
