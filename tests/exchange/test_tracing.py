@@ -11,8 +11,8 @@ from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, connect_op, dial
 
 from headwater.exchange import tracing
-from headwater.exchange.trace_level import TRACE_LEVEL
 from headwater.exchange.tracing import Splitter, shown
+from headwater.options.broker import TRACE_LEVEL
 
 CONFIG = """
 listen: 127.0.0.1:-1

@@ -33,12 +33,11 @@ from headwater.exchange.former_client import release
 from headwater.exchange.greetings import Greetings
 from headwater.exchange.session import Session
 from headwater.exchange.sublist import Outlet
-from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
 from headwater.net.journal import Journal
 from headwater.net.layer import Layer
 from headwater.net.link import Link
 from headwater.options.access import GLOBAL_ACCOUNT
-from headwater.options.broker import BrokerOptions
+from headwater.options.broker import TRACE_LEVEL, TRACE_LOGGER, BrokerOptions
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions, ServerInfo
 

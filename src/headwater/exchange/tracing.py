@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.exchange.client_state import Membership
-from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+from headwater.options.broker import TRACE_LEVEL, TRACE_LOGGER
 
 if TYPE_CHECKING:
     from headwater.net.link import Link

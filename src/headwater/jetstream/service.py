@@ -64,9 +64,8 @@ from headwater.jetstream_documents.answers import (
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
-from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer, DirectRequests
+from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer, DirectRequests, reading_ahead
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
-from headwater.jetstream_ranges.gets_ahead import GetsAhead
 from headwater.jetstream_room.disk_room import Room, RoomWatch
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
@@ -191,7 +190,7 @@ class JetStream:
         router, everything, domain = self._router, API_PREFIX + b">", self.domain.name
         if announce:
             requests = DirectRequests(self._answers, self.streams, self._slow.waiting, self.on_api, self._on_direct_get)
-            router.foresight = GetsAhead(self.streams)
+            router.foresight = reading_ahead(self.streams)
             listener = router.subscribe_internal(everything, requests.take, traced=self.on_traced_api)
         else:
             listener = router.subscribe_between(everything, self.on_api, announce=False, traced=self.on_traced_api)

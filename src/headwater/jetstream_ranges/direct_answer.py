@@ -33,13 +33,16 @@ else:
     from headwater.wire.publish import append_number
 
 from collections.abc import Mapping, Sized
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import StorageError
 from headwater.exchange.sublist import Callback
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.model.timestamps import format_time
+
+if TYPE_CHECKING:
+    from headwater.exchange.ahead import Foresight
 
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 _PREFIX_SIZE: cython.Py_ssize_t = len(DIRECT_PREFIX)
@@ -262,3 +265,12 @@ def _append_digits(output: OutputBuffer, number: cython.longlong, digits: cython
         data[at] = cython.cast(cython.uchar, 48 + number % 10)
         number //= 10
     return 0
+
+
+def reading_ahead(streams: Mapping[str, DirectStream]) -> "Foresight | None":
+    """What reads ahead for gets of these streams; None interpreted, where nothing can."""
+    if cython.compiled:
+        from headwater.jetstream_ranges.gets_ahead import GetsAhead
+
+        return GetsAhead(streams)
+    return None

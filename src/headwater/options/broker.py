@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from headwater.options.cluster import ClusterOptions
     from headwater.options.leaf import LeafOptions
 
+# Where ops are traced, in the log. Here, and not in `exchange.tracing`: only a broker that traces loads that.
+TRACE_LEVEL = 5  # below logging.DEBUG
+TRACE_LOGGER = "headwater.exchange.tracing"
+
 SyncPolicy = Literal["always", "interval", "never"]
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from headwater.errors import EnvironmentProblem, open_failure
-from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+from headwater.options.broker import TRACE_LEVEL, TRACE_LOGGER
 from headwater.server.config.draft import Draft, ServerConfig
 from headwater.serving import serve_flags
 from headwater.serving.go_flags import Value
