@@ -90,7 +90,8 @@ def test_a_range_is_a_span_where_the_process_makes_spans(filled: Server, monkeyp
         ({}, range(1, 31)),
         ({"startingOffsets": "11"}, range(11, 31)),
         ({"startingOffsets": "11", "endingOffsets": "21"}, range(11, 21)),
-        ({"endingOffsets": "1000"}, range(1, 31)),
+        ({"endingOffsets": "31"}, range(1, 31)),
+        ({"endingOffsets": "1000", "failOnDataLoss": "false"}, range(1, 31)),
         ({"startingOffsets": "latest"}, range(0)),
         ({"startingOffsets": "31"}, range(0)),
         ({"startingOffsets": "1000", "failOnDataLoss": "false"}, range(0)),
@@ -110,6 +111,28 @@ def test_a_batch_that_begins_beyond_the_end_is_a_loss(server: Server) -> None:
         DataLossError, match=r"SHRUNK ends at sequence 3, before the beginning of the read, 10: .* made anew"
     ):
         batch_reader(server, "SHRUNK", startingOffsets="10").partitions()
+
+
+def test_a_batch_that_is_to_end_beyond_the_end_is_a_loss_or_is_logged(server: Server, caplog: Any) -> None:
+    fill(server.url, "SHORT", ["short.*"], numbered("short", 3))
+    with pytest.raises(DataLossError, match=r"SHORT ends at sequence 3, before the end of the read, 10") as raised:
+        batch_reader(server, "SHORT", endingOffsets="10").partitions()
+    assert (raised.value.value, raised.value.limit) == (10, 4)
+    lenient = batch_reader(server, "SHORT", endingOffsets="10", failOnDataLoss="false")
+    assert sequences(lenient, lenient.partitions()) == [1, 2, 3]
+    assert "data_loss_accepted: stream SHORT ends at sequence 3" in caplog.text
+    fill(server.url, "NONE", ["none.*"], [])
+    with pytest.raises(DataLossError, match=r"stream NONE has no message, before the end of the read, 10"):
+        batch_reader(server, "NONE", endingOffsets="10").partitions()
+
+
+def test_what_is_stored_while_a_batch_is_planned_is_no_loss(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time is looked up after the state, and may lie behind the end that it showed."""
+    fill(server.url, "GROWS", ["grows.*"], numbered("grows", 3))
+    moment = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    monkeypatch.setattr("headwater.spark.planner.StreamPlanner.sequence_at", lambda *_: 7)
+    reader = batch_reader(server, "GROWS", startingTimestamp=moment)
+    assert sequences(reader, reader.partitions()) == []
 
 
 def test_a_time_leads_to_the_first_message_stored_since(server: Server) -> None:

@@ -14,7 +14,7 @@ from typing import Generic
 
 from headwater.errors import ConfigError, DataLossError
 from headwater.spark.offsets import LogState, Offset, PlaceT, StreamState
-from headwater.spark.read_options import Edge
+from headwater.spark.read_options import Edge, Position
 
 logger = logging.getLogger(__name__)
 
@@ -135,18 +135,35 @@ def report(problem: DataLossError | None, fail: bool) -> None:
     logger.warning("data_loss_accepted: %s", problem)
 
 
-def check_beginning(start: int, state: LogState[PlaceT], fail: bool) -> None:
-    """Report the loss in a batch read whose first position was never assigned. A streaming query waits for it; a batch read
-    that begins where the last one ended would give nothing from a log made anew, and say nothing."""
-    if start > state.end:
+def check_bounds(start: Position, end: Position, state: LogState[PlaceT], fail: bool) -> None:
+    """Report the loss in a batch read when a number that the options give as its start or end was never assigned. A
+    streaming query waits for it; a batch read that begins where the last one ended would give nothing from a log made anew,
+    one that is to end at a known place would give fewer rows, and neither would say so."""
+    problem = None
+    known = max(state.end, 1)  # an empty partition does not show whether offset 0 was ever assigned
+    if isinstance(start, int) and start > known:
         problem = DataLossError(
-            f"{state.kind} {state.place} ends at {state.unit} {state.end - 1}, before the beginning of the read, {start}: "
+            f"{state.kind} {state.place} {_ending(state)}, before the beginning of the read, {start}: "
             "it was purged or made anew, or the option is of another one",
             value=start,
             limit=state.end,
             hint="begin at earliest, or failOnDataLoss=false to read nothing",
         )
-        report(problem, fail)
+    elif isinstance(end, int) and end > known:
+        problem = DataLossError(
+            f"{state.kind} {state.place} {_ending(state)}, before the end of the read, {end}: it was purged or made "
+            "anew, or has not come so far",
+            value=end,
+            limit=state.end,
+            hint="end at latest, or failOnDataLoss=false to read what is there",
+        )
+    report(problem, fail)
+
+
+def _ending(state: LogState[PlaceT]) -> str:
+    if state.end <= (1 if state.unit == "sequence" else 0):
+        return "has no message"
+    return f"ends at {state.unit} {state.end - 1}"
 
 
 def accepted(start: Offset[PlaceT], state: LogState[PlaceT], fail: bool) -> Offset[PlaceT]:

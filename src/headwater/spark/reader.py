@@ -24,7 +24,7 @@ from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.progress import report, source_name
 from headwater.spark.range_reader import read_range
-from headwater.spark.ranges import Range, check_beginning, span, split_all
+from headwater.spark.ranges import Range, check_bounds, span, split_all
 from headwater.spark.rows_ahead import RowsAhead, hasty
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 from headwater.spark_runtime.garbage import settle
@@ -68,12 +68,13 @@ class JetStreamBatchReader(DataSourceReader):
         return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions) or wholes[:1]]
 
     def _range(self, options: SourceOptions) -> Range[str]:
+        begin, stop = options.starting_at(options.stream, "earliest"), options.ending_at(options.stream)
         planner = StreamPlanner(options)
         try:
             state = planner.state()
-            start = starting_offset(options.starting_at(options.stream, "earliest"), state, planner, options).next
-            check_beginning(start, state, options.fail_on_data_loss)
-            end = max(start, min(sequence_of(options.ending_at(options.stream), state, planner), state.end))
+            check_bounds(begin, stop, state, options.fail_on_data_loss)
+            start = starting_offset(begin, state, planner, options).next
+            end = max(start, min(sequence_of(stop, state, planner), state.end))
         finally:
             planner.close()
         return Range(state.place, state.created, start, end)

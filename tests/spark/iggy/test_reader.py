@@ -70,7 +70,8 @@ def nexts(offset: dict[str, Any], topic: str) -> list[int]:
         ({"startingOffsets": '{"read": {"0": 15, "1": "latest"}}'}, [range(15, 20), range(0)]),
         ({"endingOffsets": '{"read": {"0": 3}}', "fetchBatch": "2"}, [range(3), range(10)]),
         ({"startingOffsets": "latest"}, [range(0), range(0)]),
-        ({"startingOffsets": "1000"}, [range(0), range(0)]),
+        ({"startingOffsets": "1000", "failOnDataLoss": "false"}, [range(0), range(0)]),
+        ({"endingOffsets": "15", "failOnDataLoss": "false"}, [range(15), range(10)]),
         ({"fetchBatch": "3"}, [range(20), range(10)]),
         ({"minPartitions": "6"}, [range(20), range(10)]),
     ],
@@ -80,6 +81,42 @@ def test_a_batch_is_what_lies_between_two_positions(
 ) -> None:
     reader = batch_reader(iggy, "read", **options)
     assert rows(reader, reader.partitions()) == every("read", *expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"startingOffsets": "11"}, "partition read/1 ends at offset 9, before the beginning of the read, 11: "),
+        (
+            {"endingOffsets": '{"read": {"0": 21}}'},
+            "partition read/0 ends at offset 19, before the end of the read, 21: ",
+        ),
+    ],
+)
+def test_a_batch_beyond_the_end_of_a_partition_is_a_loss(
+    iggy: IggyServer, options: dict[str, str], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(DataLossError, match=message):
+        batch_reader(iggy, "read", **options).partitions()
+    batch_reader(iggy, "read", failOnDataLoss="false", **options).partitions()
+    assert f"data_loss_accepted: {message}" in caplog.text
+
+
+def test_a_batch_that_goes_on_in_a_purged_topic_is_a_loss(iggy: IggyServer) -> None:
+    iggy.fill("s", "emptied", [numbered(9)])
+    iggy.execute(c.PurgeTopic(Identifier("s"), Identifier("emptied")))
+    with pytest.raises(DataLossError, match="partition emptied/0 has no message, before the beginning of the read, 9"):
+        batch_reader(iggy, "emptied", startingOffsets="9").partitions()
+
+
+@pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])
+def test_a_position_in_a_partition_that_does_not_exist_is_refused(iggy: IggyServer, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"option {option} names partition 7 of topic read") as raised:
+        batch_reader(iggy, "read", **{option: '{"read": {"7": 3}}'}).partitions()
+    assert raised.value.limit == [0, 1]
+    if option == "startingOffsets":
+        with pytest.raises(ConfigError, match="names partition 7"):
+            stream_reader(iggy, "read", **{option: '{"read": {"7": 3}}'}).initialOffset()
 
 
 def test_there_are_at_least_as_many_input_partitions_as_wanted(iggy: IggyServer) -> None:

@@ -5,17 +5,18 @@ checkpoint, and the same range after a restart means the same rows. Spark has no
 applied on top of the one in messages.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from headwater.errors import ConfigError
 from headwater.spark.arrow import arrow_schema, text_array
 from headwater.spark.iggy.offsets import (
     IggyRange,
@@ -33,7 +34,7 @@ from headwater.spark.iggy.schema import iggy_array
 from headwater.spark.micro_batches import RangePartition, check_endless, default_limit, within
 from headwater.spark.offsets import Offset
 from headwater.spark.progress import measured, share
-from headwater.spark.ranges import Range, report, resumed, span, split_all
+from headwater.spark.ranges import Range, check_bounds, report, resumed, span, split_all
 from headwater.spark.read_options import Edge, Position
 from headwater.spark.record_batches import without_large
 from headwater.spark.rows_ahead import RowsAhead, hasty
@@ -68,6 +69,28 @@ class _Positions:
     def __init__(self, options: IggySourceOptions) -> None:
         self.options = options
         self.planner = IggyPlanner(options)
+
+    def states(self) -> dict[Place, PartitionState]:
+        """The current partitions of all topics. Raises ConfigError when the options name one that does not exist: its
+        position would have no effect."""
+        found = self.planner.all_states()
+        for name, positions in (("startingOffsets", self.options.starting), ("endingOffsets", self.options.ending)):
+            for place in cast("Mapping[Place, Position]", positions) if isinstance(positions, dict) else ():
+                topic, partition = place
+                if place not in found:
+                    raise ConfigError(
+                        f"option {name} names partition {partition} of topic {topic}, which does not exist",
+                        value=partition,
+                        limit=sorted(each.partition for each in found if each.topic == topic),
+                        hint="leave it out, or create it",
+                    )
+        return found
+
+    def check(self, state: PartitionState) -> None:
+        """Report what a batch read of a partition cannot give, though the options name it."""
+        place = state.place
+        begin, end = self.options.starting_at(place, "earliest"), self.options.ending_at(place)
+        check_bounds(begin, end, state, self.options.fail_on_data_loss)
 
     def start(self, state: PartitionState, default: Edge) -> PartitionOffset:
         """The start of a read without a checkpoint. An offset beyond the end is waited for; it is not a loss."""
@@ -131,7 +154,8 @@ class IggyBatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:  # Spark requires a list
         positions = _Positions(self._options)
         wholes = []
-        for state in positions.planner.all_states().values():
+        for state in positions.states().values():
+            positions.check(state)
             begin = positions.start(state, "earliest")
             wholes.append(_range(state, begin.next, max(begin.next, positions.end(state))))
         # For an empty list Spark would substitute a partition without a range.
@@ -165,7 +189,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         if self._initial is None:  # Spark calls this twice before the first batch and needs the same answer
-            self._seen = self._positions.planner.all_states()
+            self._seen = self._positions.states()
             self._initial = to_json(self._positions.start(state, "latest") for state in self._seen.values())
         return self._initial
 
