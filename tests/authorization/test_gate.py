@@ -40,6 +40,14 @@ def test_a_hashed_password_is_not_checked_in_the_callers_thread() -> None:
     assert isinstance(gate.decide(Credentials(user="other", password="x"), 0.0), Refusal), "no work for a wrong name"
 
 
+def test_the_log_tells_a_wrong_name_from_none() -> None:
+    gate = Gate(BrokerOptions(authorization=AuthorizationOptions(username="u", password="p")))
+    for shown, reason in ((Credentials(), "no user was named"), (Credentials(user="x"), "an unknown user")):
+        verdict = gate.decide(shown, 0.0)
+        assert isinstance(verdict, Refusal)
+        assert verdict.reason == reason
+
+
 def test_the_websocket_listener_may_have_its_own_users() -> None:
     users = (UserOptions(username="a", password="p"), UserOptions(username="guest", password="g"))
     options = BrokerOptions(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import run
+from support.headwater_server import start_headwater
 from support.leafs import OURS, REAL, serve
 
 
@@ -96,3 +97,26 @@ def test_what_the_user_may_not_do_is_an_error_at_once(
         printed = run(capsys, server.url, *words, "--user=u", "--password=p", "--timeout=1h", status=1)
     assert "Permissions Violation" in printed
     assert "Published" not in printed
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_what_permissions_refuse_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str]
+) -> None:
+    settings = tmp_path / "server.conf"
+    settings.write_text("authorization { users: [ { user: a, password: b, permissions: { publish: ok } } ] }")
+    with start_headwater(tmp_path, "-c", str(settings)) as server:
+        for url, verb in ((f"nats://a:b@127.0.0.1:{server.port}", "pub"), (server.url, "pub")):
+            printed = run(capsys, url, verb, "no", "body", *words, status=1)
+            assert printed.count("\n") == 1, printed
+            assert "Violation" in printed
+
+
+def test_who_listens_is_told_that_the_server_went_and_came_back(tmp_path: Path) -> None:
+    with start_headwater(tmp_path) as server, waiting(server.url, "sub", "a", "--count=1") as listening:
+        server.stop()
+        assert listening.stderr is not None
+        where = f"127.0.0.1:{server.port}"
+        assert listening.stderr.readline().startswith(f"headwater sub: the connection to {where} was lost")
+        with start_headwater(tmp_path, port=server.port):
+            assert listening.stderr.readline() == f"headwater sub: connected to {server.url} again\n"

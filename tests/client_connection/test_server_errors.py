@@ -32,6 +32,7 @@ def test_texts(text: str, kind: type[ServerError], ends: bool) -> None:
     error = server_error(text)
     assert type(error) is kind
     assert error.value == text
+    assert ("credentials are missing or wrong" in str(error)) is (text == error_texts.AUTHORIZATION)
     assert ends_the_connection(text) is ends
 
 

@@ -120,6 +120,16 @@ def test_files_and_warnings() -> None:
     assert config.warnings == ("--profile changes nothing here: there is no Go profiler",)
 
 
+def test_a_directory_for_streams_that_no_face_will_have_is_a_warning() -> None:
+    assert [text.partition(" ")[0] for text in configured("-sd /data --sync never").warnings] == [
+        "--store_dir",
+        "--sync",
+    ]
+    for words in ("-js -sd /data", "--iggy 127.0.0.1:0 -sd /data"):
+        assert not configured(words).warnings
+    assert not configured("-sd /data", Draft(broker={"jetstream": True})).warnings
+
+
 def test_the_help_names_every_flag_once() -> None:
     names = [name for flag in FLAGS for name in flag.names]
     assert len(names) == len(set(names))

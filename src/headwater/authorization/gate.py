@@ -230,7 +230,7 @@ class Gate:
             return self._compare(self._token, shown.token, self._simple)
         if self.username:
             if shown.user != self.username:
-                return Refusal("another user")
+                return Refusal("an unknown user" if shown.user else "no user was named")
             return self._compare(self._password, shown.password, self._simple)
         return Refusal("nothing that could be checked was shown")
 

@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:  # before the verb installs a handler, or when it has none
         return 0 if name == "serve" else INTERRUPTED  # a server stopped by SIGINT has ended normally
     except HeadwaterError as error:
-        print(_as_json(error) if is_json(arguments) else f"headwater {name}: {error}", file=sys.stderr)
+        print(as_json(error) if is_json(arguments) else f"headwater {name}: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as missing:
         if missing.name != "rich":
@@ -121,7 +121,7 @@ def is_json(arguments: list[str]) -> bool:
     return "--json" in before or "-j" in before
 
 
-def _as_json(error: HeadwaterError) -> str:
+def as_json(error: HeadwaterError) -> str:
     """An error as one line of JSON: its type, message, hint, whether it is retriable, and the numbers of JetStream's
     errors."""
     import json

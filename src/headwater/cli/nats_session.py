@@ -2,6 +2,9 @@
 
 The `nats` tool accepts its connection options anywhere on the line, before and after the command, and so do we. They are
 removed first; the rest belongs to the command. As in the `nats` tool, the selected NATS context applies.
+
+What happens to the connection while a command waits is one line on stderr, as its errors are: a lost connection, a new
+one, a refusal. A refusal that also ends the command is printed once.
 """
 
 import asyncio
@@ -22,7 +25,8 @@ from headwater.client.client import Client, connect_with
 from headwater.client.contexts import NatsContext, chosen_context, find_options, read_context
 from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.units import SECOND, read_wire, write_wire
-from headwater.errors import ConfigError
+from headwater.client_connection.events import CallbackFailed, Disconnected, Event, Failed, Reconnected, SlowConsumer
+from headwater.errors import ConfigError, HeadwaterError
 
 if TYPE_CHECKING:
     from headwater.client.jetstream import JetStream
@@ -39,12 +43,14 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
 
 
 class CliSession:
-    """The connection options of one command; `json`: print JSON. `timeout`: seconds."""
+    """The connection options of one command of `verb`; `json`: print JSON. `timeout`: seconds."""
 
-    def __init__(self, given: dict[str, str | bool]) -> None:
+    def __init__(self, given: dict[str, str | bool], verb: str = "") -> None:
+        self.verb = verb
         self.json = bool(given.pop("json", False))
         self.timeout = seconds(str(given.pop("timeout", "5s")))
         self.given = given  # connection options by the names of `ClientOptions`, and JetStream's domain
+        self._printed: set[str] = set()  # errors
 
     @cached_property
     def options(self) -> ClientOptions:
@@ -73,13 +79,39 @@ class CliSession:
         self.run(lambda client: client.flush(self.timeout))
 
     def run(self, command: Callable[[Client], Awaitable[T]]) -> T:
-        """Connect, run `command`, and close."""
+        """Connect, run `command`, and close. Raises Exit for an error that was printed when it came."""
+        options = self.options.replace(event_callback=self._show_event, error_callback=_ignored)
 
         async def whole() -> T:
-            async with await connect_with(self.options) as client:
+            async with await connect_with(options) as client:
                 return await command(client)
 
-        return asyncio.run(whole())
+        try:
+            return asyncio.run(whole())
+        except HeadwaterError as error:
+            if str(error) in self._printed:
+                raise Exit(1) from error
+            raise
+
+    def _show_event(self, event: Event) -> None:
+        """Print what no call of the command raises."""
+        match event:
+            case Disconnected(reason=reason):
+                self._print(HeadwaterError(f"{reason}; connecting again"))
+            case Reconnected(server=server):
+                self._print(HeadwaterError(f"connected to {server} again"))
+            case SlowConsumer(subject=subject, dropped=dropped):
+                self._print(HeadwaterError(f"messages on {subject!r} came too fast, {dropped} were dropped"))
+            case Failed(error=error) if not isinstance(event, CallbackFailed):  # these are logged with a traceback
+                self._print(error if isinstance(error, HeadwaterError) else HeadwaterError(str(error) or repr(error)))
+            case _:
+                pass
+
+    def _print(self, error: HeadwaterError) -> None:
+        from headwater.cli.main import as_json
+
+        self._printed.add(str(error))
+        print(as_json(error) if self.json else f"headwater {self.verb}: {error}", file=sys.stderr, flush=True)
 
     def show(self, value: object, lines: Callable[[], Iterable[str]]) -> None:
         """Print `value` as JSON with --json, else `lines`."""
@@ -88,6 +120,10 @@ class CliSession:
         else:
             for line in lines():
                 print(line)
+
+
+def _ignored(error: BaseException) -> None:
+    """For errors that are events, too."""
 
 
 def whole(value: object) -> Any:
@@ -104,7 +140,7 @@ def whole(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
+def take_session(arguments: Sequence[str], verb: str = "") -> tuple[CliSession, list[str]]:
     """Separate the connection options from the other words, which keep their order; words after `--` are never options."""
     given: dict[str, str | bool] = {}
     rest: list[str] = []
@@ -123,12 +159,12 @@ def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
             given[WITH_VALUE[flag]] = value if "=" in word else words.pop(0)
         else:
             rest.append(word)
-    return CliSession(given), rest
+    return CliSession(given, verb), rest
 
 
 def run_app(app: Commands, verb: str, arguments: Sequence[str]) -> int:
     """Run a verb's command; the connection options are removed and available as `current()`. Returns the exit status."""
-    session, rest = take_session(arguments)
+    session, rest = take_session(arguments, verb)
     _current[:] = [session]
     try:
         status = app.run(rest, f"headwater {verb}", HELP)

@@ -86,7 +86,8 @@ def contexts_directory(environment: Mapping[str, str]) -> Path:
 def context_path(name: str, environment: Mapping[str, str]) -> Path:
     """The path of a context's file, which need not exist. Raises ConfigError for an invalid name."""
     if not name or not _FORBIDDEN.isdisjoint(name) or name.startswith("."):
-        raise ConfigError(f"{name!r} is no name of a context", value=name)
+        hint = "no / or \\ or blank in it, and no dot at its beginning"
+        raise ConfigError(f"{name!r} is no name of a context", value=name, hint=hint)
     return contexts_directory(environment) / "context" / f"{name}.json"
 
 

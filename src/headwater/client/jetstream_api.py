@@ -390,5 +390,6 @@ def _name_in(config: StreamConfig) -> str:
 def checked_name(name: str) -> str:
     """A stream or consumer name as a token of the API subject. Raises SubjectError."""
     if not name or not _FORBIDDEN_IN_NAMES.isdisjoint(name):
-        raise SubjectError(f"{name!r} is no name of a stream or consumer", value=name, limit="no blank . * > / \\")
+        rule = "no blank . * > / \\ in it"
+        raise SubjectError(f"{name!r} is no name of a stream or consumer", value=name, limit=rule, hint=rule)
     return name

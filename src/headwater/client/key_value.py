@@ -344,7 +344,8 @@ def operation_of(headers: Headers) -> Operation:
 def checked_bucket(bucket: str) -> str:
     """Raises SubjectError for an invalid bucket name."""
     if not _BUCKET.fullmatch(bucket):
-        raise SubjectError(f"{bucket!r} is no name of a bucket", value=bucket, limit="letters, digits, _ and -")
+        allowed = "letters, digits, _ and -"
+        raise SubjectError(f"{bucket!r} is no name of a bucket", value=bucket, limit=allowed, hint=allowed)
     return bucket
 
 

@@ -90,7 +90,7 @@ class Connector:
                 conversation.link.abort()
             if isinstance(error, TimeoutError) and not isinstance(error, HeadwaterError):
                 message = f"{address.where} did not complete the handshake within {timeout:g} s"
-                raise TransportError(message, value=address.where) from error
+                raise TransportError(message, value=address.where, hint="is it a NATS server?") from error
             raise
         return conversation
 

@@ -15,6 +15,7 @@ _CLOSING = frozenset(text.lower() for text in error_texts.CLOSING)
 # permission does not.
 _CREDENTIALS = ("authorization ", "authentication ", "user authentication ", "account authentication ")
 _PERMISSIONS = ("permissions violation",)
+_ABOUT_LOGIN = "a user and password, a token, an nkey or credentials are missing or wrong"
 _REFUSED = re.compile(
     r'permissions violation for (?:(?P<publish>publish)|subscription) (?:to|with reply of) "(?P<subject>.*?)"'
     r'(?: using queue "(?P<queue>.*)")?',
@@ -39,7 +40,8 @@ def refusal_of(text: str) -> Refusal | None:
 def server_error(text: str) -> ServerError:
     """The exception for the text of -ERR; its `value` is that text."""
     kind = AuthorizationError if text.lower().startswith(_CREDENTIALS + _PERMISSIONS) else ServerError
-    return kind(f"the server says: {text}", value=text)
+    hint = _ABOUT_LOGIN if text.lower() == error_texts.AUTHORIZATION.lower() else ""
+    return kind(f"the server says: {text}", value=text, hint=hint)
 
 
 def ends_the_connection(text: str) -> bool:

@@ -32,7 +32,8 @@ def move(files: Files, directory: str, workers: int) -> int:
     """Move every stream; returns how many were moved. Raises EnvironmentProblem when a broker uses the store, when two
     folders hold the same stream, or when the disk refuses; whatever was moved by then stays where it is."""
     if not 1 <= workers <= MOST_WORKERS:
-        raise EnvironmentProblem(f"there cannot be {workers} workers", value=workers, limit=f"1 to {MOST_WORKERS}")
+        allowed = f"1 to {MOST_WORKERS}"
+        raise EnvironmentProblem(f"there cannot be {workers} workers", value=workers, limit=allowed, hint=allowed)
     try:
         files.listdir(directory)
     except OSError as error:

@@ -148,6 +148,10 @@ def apply(values: dict[str, Value], draft: Draft) -> None:
     _apply_authorization(values, draft)
     _apply_tls(values, draft)
     _apply_cluster(values, draft)
+    if not draft.broker.get("jetstream") and not any(name.startswith("iggy") for name in values):
+        for name in ("store_dir", "sync"):
+            if name in values:
+                draft.warnings.append(f"--{name} changes nothing without --jetstream: this server keeps no streams")
     if values.get("profile"):
         draft.warnings.append("--profile changes nothing here: there is no Go profiler")
 

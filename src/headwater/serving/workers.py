@@ -239,7 +239,8 @@ class Workers:
     def __init__(self, config: ServerConfig, flags: Mapping[str, Value], iggy: "IggyOptions | None") -> None:
         count = int(flags.get("workers", 1))
         if not 1 <= count <= MOST_WORKERS:
-            raise ConfigError(f"there cannot be {count} workers", value=count, limit=f"1 to {MOST_WORKERS}")
+            allowed = f"1 to {MOST_WORKERS}"
+            raise ConfigError(f"there cannot be {count} workers", value=count, limit=allowed, hint=allowed)
         spread = bool(flags.get("spread_streams"))
         if spread and (count == 1 or not config.broker.jetstream):
             raise ConfigError("streams can be spread over workers only", hint="--workers 2 -js --spread_streams")
