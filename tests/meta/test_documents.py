@@ -102,6 +102,17 @@ def test_what_the_readme_says_to_be_in_a_file_is_defined_there() -> None:
     assert missing == []
 
 
+def test_every_name_in_a_row_of_the_special_paths_is_in_a_file_of_that_row() -> None:
+    missing = []
+    for row in (ROOT / "docs" / "hot-paths.md").read_text(encoding="utf-8").splitlines():
+        cells = row.split(" | ")
+        files = re.findall(r"`([\w/]+\.py)`", cells[1]) if len(cells) == 5 else []
+        code = "".join((SOURCE / "headwater" / file).read_text(encoding="utf-8") for file in files)
+        names = re.findall(r"`([A-Za-z_.]+)`", cells[1]) if files else []
+        missing += [f"{name}: {files}" for name in names if not re.search(rf"\b{name.split('.')[-1]}\b", code)]
+    assert missing == []
+
+
 def test_the_readme_fits_on_a_page() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
