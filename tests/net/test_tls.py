@@ -260,8 +260,30 @@ def test_a_session_is_resumed_only_while_its_certificate_is_good(
     agreed = handshake(client, verifying).session
     assert handshake(client, verifying, agreed).session_reused
     monkeypatch.setattr("headwater.net.tls.time.time", lambda: 4e10)  # in 3237; trustme's certificates last until 3000
+    verifying.good_until.clear()  # type: ignore[attr-defined]  # as after 20,480 other sessions
     with pytest.raises(TransportError, match="certificate has expired"):
         handshake(client, verifying, agreed)
+
+
+def test_a_client_whose_certificate_expired_is_told_so_when_it_resumes_its_session(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an alert, as in a full handshake: one that only sees the connection end does not know what to mend."""
+    verifying = server_context(certificates.server_cert, certificates.server_key, certificates.ca, verify=True)
+    client = client_context(certificates.ca, certificates.client_cert, certificates.client_key)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    agreed = handshake(client, verifying).session
+    monkeypatch.setattr("headwater.net.tls.time.time", lambda: 4e10)  # in 3237; trustme's certificates last until 3000
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    end = client.wrap_bio(incoming, outgoing, server_hostname="localhost", session=agreed)
+    with pytest.raises(ssl.SSLWantReadError):
+        end.do_handshake()
+    layer = TlsLayer(verifying, server_side=True)
+    with pytest.raises(TransportError, match="certificate has expired"):
+        layer.feed(memoryview(outgoing.read()))
+    incoming.write(layer.take())
+    with pytest.raises(ssl.SSLError, match="certificate expired"):
+        end.do_handshake()
 
 
 def test_with_tls_1_3_each_connection_shows_its_certificate(certificates: Certificates) -> None:
@@ -274,7 +296,8 @@ def test_with_tls_1_3_each_connection_shows_its_certificate(certificates: Certif
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLObject:
-    """The client's end of a connection to a TlsLayer, after its handshake and the first data from the server."""
+    """The client's end of a connection to a TlsLayer, after its handshake and the first data from the server, which ends it
+    in order: else OpenSSL forgets a session without a ticket."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     end = client.wrap_bio(incoming, outgoing, server_hostname="localhost", session=session)
     layer = TlsLayer(server, server_side=True)
@@ -287,6 +310,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSe
             layer.feed(memoryview(outgoing.read()))
         incoming.write(layer.take())
     assert layer.open
+    layer.finish()
     return end
 
 

@@ -13,6 +13,7 @@ memory buffers does the work, so link, broker and client contain no TLS code.
 
 import asyncio
 import hashlib
+import math
 import ssl
 import time
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from headwater.net.layer import Layer, Stack
 from headwater.net.link import Link, LinkOwner
 
 _HELLO = 0x16  # the first byte of a TLS record that carries a handshake
+_REMEMBERED = 20_480  # sessions: as many as OpenSSL keeps in a context
 
 
 class Beginning(Enum):
@@ -44,6 +46,29 @@ class _State(Enum):
     REFUSED = "refused"  # the handshake succeeded, but the peer was refused
 
 
+class _VerifyingContext(ssl.SSLContext):
+    """A listener's context whose clients show certificates, and until when those of resumable sessions are good, by the
+    session's id. OpenSSL does not look at a certificate again when a session of TLS 1.2 is resumed, and Python cannot
+    keep it from remembering sessions. Before the handshake is done, the id is all that is known of a resumed one."""
+
+    good_until: dict[bytes, float]
+
+    def remember(self, session: bytes, until: float) -> None:
+        self.good_until[session] = until
+        if len(self.good_until) > _REMEMBERED:
+            del self.good_until[next(iter(self.good_until))]
+
+
+def _judge_resumption(
+    tls: "ssl.SSLSocket | ssl.SSLObject", _name: str | None, context: ssl.SSLContext
+) -> "ssl.AlertDescription | None":
+    """Called for each hello: the alert that refuses it, or None."""
+    if not tls.session_reused or tls.session is None or not isinstance(context, _VerifyingContext):
+        return None
+    expired = context.good_until.get(tls.session.id, math.inf) < time.time()
+    return ssl.AlertDescription.ALERT_DESCRIPTION_CERTIFICATE_EXPIRED if expired else None
+
+
 def server_context(
     cert_file: str | Path,
     key_file: str | Path,
@@ -54,15 +79,18 @@ def server_context(
     min_version: str = "1.2",
 ) -> ssl.SSLContext:
     """The context of a listener. `verify`: clients must present a certificate issued by `ca_file` (default: the
-    system's CAs), in every connection: OpenSSL does not look at it again when a session is resumed.
+    system's CAs), which must be good in every connection, of resumed sessions, too.
 
     Raises ConfigError for files that cannot be read or do not belong together.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = (_VerifyingContext if verify else ssl.SSLContext)(ssl.PROTOCOL_TLS_SERVER)
     _load(context, cert_file, key_file, ca_file)
-    if verify:
+    if isinstance(context, _VerifyingContext):
+        context.good_until = {}
         context.verify_mode = ssl.CERT_REQUIRED
         context.num_tickets = 0  # of TLS 1.3; without one, no session is resumed
+        context.options |= ssl.OP_NO_TICKET  # of TLS 1.2: the id of a session with a ticket is the client's choice
+        context.sni_callback = _judge_resumption
         if ca_file is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     _limit(context, ciphers, min_version)
@@ -274,25 +302,31 @@ class TlsLayer:
             raise TransportError(f"the TLS handshake failed: {_reason(error)}") from error
         self._state = _State.OPEN
         try:
-            if self._tls.session_reused and self._tls.server_side:
-                self._look_at_certificate_again()
+            if isinstance(self._tls.context, _VerifyingContext):
+                self._look_at_certificate(self._tls.context)
             if self._on_open is not None:
                 self._on_open()
         except TransportError:
             self._state = _State.REFUSED  # input already received is discarded
             raise
 
-    def _look_at_certificate_again(self) -> None:
-        """Refuse a client whose certificate has expired since its session began. With TLS 1.2 only: Python cannot keep
-        OpenSSL from remembering such sessions."""
-        until = self.peer_names.get("notAfter")
-        if until is not None and ssl.cert_time_to_seconds(str(until)) < time.time():
+    def _look_at_certificate(self, context: _VerifyingContext) -> None:
+        """Remember until when the client's certificate is good; refuse one that expired since its session began."""
+        shown = self.peer_names.get("notAfter")
+        if shown is None or self._tls.session is None or self.version == "TLSv1.3":  # which has no tickets here
+            return
+        until = ssl.cert_time_to_seconds(str(shown))
+        if not self._tls.session_reused:
+            context.remember(self._tls.session.id, until)
+        elif until < time.time():  # OpenSSL remembered the session longer than we
             raise TransportError("the TLS handshake failed: certificate has expired")
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return str(error.verify_message)
+    if isinstance(error, ssl.SSLError) and error.reason == "CALLBACK_FAILED":  # ours has the one reason to refuse
+        return "certificate has expired"
     if isinstance(error, ssl.SSLError) and error.reason:
         return str(error.reason).lower().replace("_", " ")
     return str(error)
