@@ -287,3 +287,19 @@ def test_options_that_the_stream_allows_are_not_judged() -> None:
         assert (item.particulars.rollup, item.particulars.ttl_ns) == (b"sub", 3_600_000_000_000)
 
     asyncio.run(main())
+
+
+def test_a_status_is_left_out_whatever_options_the_message_has() -> None:
+    """A pull consumer's client took a stored `NATS/1.0 503` for the answer to its request."""
+
+    async def main() -> None:
+        for settings in ({}, {"allow_msg_ttl": True}):
+            bench = Bench(**settings)
+            bench.capture.take(b"orders", b"inbox", b"NATS/1.0 503 No Responders\r\n\r\n", b"1")
+            bench.capture.take(b"orders", b"inbox", b"NATS/1.0 404\r\nNats-Msg-Id: 5\r\nA: b\r\n\r\n", b"2")
+            await bench.committer.flush()
+            assert [item.message_id for item in bench.durable] == [b"", b"5"]
+            stored = [record.header_block for record in bench.log.read(0, 9, 999)]
+            assert stored == [b"", b"NATS/1.0\r\nNats-Msg-Id: 5\r\nA: b\r\n\r\n"]
+
+    asyncio.run(main())

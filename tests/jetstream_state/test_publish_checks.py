@@ -9,9 +9,11 @@ from headwater.jetstream_state.publish_checks import (
     Demands,
     check_after_id,
     check_before_id,
+    has_status,
     lone_message_id,
     naming,
     of_batch_alone,
+    without_status,
 )
 from headwater.model.header_block import lookup
 
@@ -127,3 +129,27 @@ def test_the_usual_message_of_a_batch_is_read_at_once() -> None:
     block = b"NATS/1.0\r\nA: 1\r\nNats-Batch-Id: b\r\nNats-Batch-Sequence: 7\r\nNats-Batch-Commit: eob\r\n\r\n"
     assert of_batch_alone(block) == (b"b", b"7", b"eob")
     assert of_batch_alone(b"NATS/1.0\r\nNats-Batch-Id: b\r\nNats-Required-Api-Level: 9\r\n\r\n") is None
+
+
+@pytest.mark.parametrize(
+    ("block", "stored"),
+    [
+        (b"NATS/1.0 503\r\n\r\n", b""),
+        (b"NATS/1.0  \r\n\r\n", b""),
+        (b"NATS/1.0 100 Idle Heartbeat\r\nA: b\r\n\r\n", b"NATS/1.0\r\nA: b\r\n\r\n"),
+        (b"NATS/1.0\t404\r\nA: b\r\n\r\n", b"NATS/1.0\r\nA: b\r\n\r\n"),
+        (b"NATS/1.0x\r\nNats-Msg-Id: 5\r\n\r\n", b"NATS/1.0\r\nNats-Msg-Id: 5\r\n\r\n"),
+        (b"NATS/1.0 503", b"NATS/1.0 503"),
+    ],
+)
+def test_a_status_is_not_stored_and_no_quick_way_takes_it(block: bytes, stored: bytes) -> None:
+    """What nats-server 2.15.1 stores of the same blocks."""
+    assert has_status(block) and lone_message_id(block) is None and of_batch_alone(block) is None
+    assert without_status(block) == stored
+
+
+@pytest.mark.parametrize(
+    "block", [b"", b"NATS/1.0", b"NATS/1.0\r\n\r\n", b"NATS/1.1 404\r\nA: b\r\n\r\n", b"garbage!!"]
+)
+def test_a_block_without_a_status_is_stored_as_it_is(block: bytes) -> None:
+    assert not has_status(block) and without_status(block) is block

@@ -34,6 +34,7 @@ from headwater.jetstream_state.publish_checks import (
     is_ttl,
     lone_message_id,
     rollup_of,
+    without_status,
 )
 from headwater.jetstream_state.publish_options import PublishOptions
 from headwater.jetstream_state.schedule_checks import ScheduleRules
@@ -117,7 +118,7 @@ class PublishRules:
 
     def plain_block(self, header_block: bytes) -> bytes:
         """The header block as stored, as far as that depends on the message's headers alone."""
-        config, header_block = self.config, without_request_info(header_block)
+        config, header_block = self.config, without_request_info(without_status(header_block))
         if header_block and config.subject_delete_marker_ttl and config.max_msgs_per_subject != 1:
             return with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
         return header_block

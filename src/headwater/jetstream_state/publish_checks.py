@@ -11,6 +11,9 @@ All of these begin with `Nats-`. A block without such a line, one whose only suc
 and one that also names the stream cost one walk over their bytes. `lone_message_id` is hot and compiled; interpreted, and
 for long or other blocks, it searches. `of_batch_alone` is its like for messages of atomic batches.
 
+A status in the first line (`NATS/1.0 503`) is not stored: a pull consumer's client would take the message for the end of its
+request. nats-server leaves it out, too.
+
 `Admitted` and `Duplicate` are what `jetstream_publishing/publish_rules.py` then decides.
 """
 
@@ -36,6 +39,7 @@ from headwater.model.timestamps import SECOND, parse_duration
 
 MAX_HEADER_BLOCK = 65_535  # bytes
 
+_VERSION = b"NATS/1.0"
 _LINE = b"\r\nNats-"
 _ID = b"Nats-Msg-Id"
 _EXPECTED = b"Nats-Expected-Stream"
@@ -97,12 +101,28 @@ def lone_message_id(block: bytes, named: bytes = b"") -> bytes | None:
     """The message id if no other header concerns the stream (b"" for no id); None if there is more to check. `named`: a
     line that is also accepted, because its condition holds (`naming`)."""
     start: cython.Py_ssize_t
+    if has_status(block):
+        return None
     if not cython.compiled or len(block) > LONGEST_WALK:
         return _searched(block, named)
     start = _walk(block, named)
     if start == _SEARCH:
         return _searched(block, named)
     return value_at(block, len(block), start) if start >= 0 else b""
+
+
+def has_status(block: bytes) -> cython.bint:
+    """Whether anything follows the version in the first line."""
+    return len(block) > 8 and block[8] != 13 and block.startswith(_VERSION)
+
+
+def without_status(block: bytes) -> bytes:
+    """`block` with a first line that has the version alone; b"" if no header remains. A block without an end of line is left
+    as it is, as nats-server leaves it."""
+    if not has_status(block):
+        return block
+    end = block.find(b"\r")
+    return block if end < 0 else _VERSION + block[end:] if len(block) - end > len(b"\r\n\r\n") else b""
 
 
 def _walk(block: bytes, named: bytes) -> cython.Py_ssize_t:
@@ -197,6 +217,8 @@ def of_batch_alone(block: bytes) -> tuple[bytes, bytes, bytes] | None:
     at: cython.Py_ssize_t = block.find(_LINE)
     colon: cython.Py_ssize_t
     end: cython.Py_ssize_t
+    if has_status(block):
+        return None
     while at >= 0:
         colon = block.find(b":", at)
         if colon < 0:

@@ -15,10 +15,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.jetstream_state.counters import Sums
-    from cython.cimports.headwater.jetstream_state.publish_checks import mention, stands, value_at
+    from cython.cimports.headwater.jetstream_state.publish_checks import has_status, mention, stands, value_at
 else:
     from headwater.jetstream_state.counters import Sums
-    from headwater.jetstream_state.publish_checks import mention, stands, value_at
+    from headwater.jetstream_state.publish_checks import has_status, mention, stands, value_at
 
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.publish_checks import valid_ttl
@@ -56,6 +56,8 @@ class PublishOptions:
         name: cython.int
         self.message_id = self.rollup = b""
         self.ttl_ns = self.increment = 0
+        if has_status(block):
+            return False
         while at >= 0:
             name = _named(block, size, at)
             if name == 0 or seen & name:
