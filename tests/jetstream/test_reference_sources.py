@@ -449,6 +449,22 @@ def test_an_origin_that_was_made_anew_is_sourced_from_its_beginning(clients: lis
     assert contents(ours, "Z")[-1][1:] == ("o.new", ["NATS/1.0", "Nats-Stream-Source: O 1 > > o.new", "", ""], b"new")
 
 
+def test_a_mirror_whose_origin_was_made_anew_says_what_it_lacks(clients: list[SyncClient]) -> None:
+    """It goes on behind what it has, as nats-server's does; that one says nothing."""
+    ours = clients[1]
+    make_origin(ours)
+    fill(ours)
+    create(ours, "M", mirror={"name": "O"})
+    assert "error" not in until_last(ours, "M", 10)["mirror"]
+    ask(ours, API + "STREAM.DELETE.O", None)
+    make_origin(ours)
+    for number in range(11):
+        publish(ours, "o.new", f"new{number}")
+    error = until_last(ours, "M", 11)["mirror"]["error"]
+    assert error["description"] == "the origin was deleted and made anew: of this one, 1 to 10 are not copied"
+    assert [row[-1] for row in contents(ours, "M")][-2:] == [b"m10", b"new10"]
+
+
 def test_a_mirror_answers_direct_gets_in_the_place_of_its_origin(clients: list[SyncClient]) -> None:
     ours = clients[1]
     make_origin(ours)

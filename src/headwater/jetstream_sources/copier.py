@@ -216,15 +216,26 @@ class Copier:
             self._target.begin_behind(answered.delivered)
         following = Following(answered.consumer, self._progress.taken)
         self._is_durable = answered.is_durable
+        self._error = self._mixture(answered.identity)
         identity = self._progress.identity = answered.identity or self._progress.identity
         marks = None if origin.is_mirror else self._rewriting.marks(identity)
         moved = self._rewriting.subject if self._rewriting.moves else None
         now, others = self._next.now, self._on_message
         intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, now, others)
         self._followed = following, intake
-        self._error, self._lag = None, answered.pending
+        self._lag = answered.pending
         self._next.later(LOOK, self._look)
         self._subscriptions.append(self._router.subscribe_internal(answered.deliver_subject.encode(), intake.receive))
+
+    def _mixture(self, identity: str) -> ApiError | None:
+        """A mirror keeps the origin's sequences, so it goes on behind what it has of a former stream of that name, as
+        nats-server's does: the error says what it lacks of the new one, until it starts again."""
+        known, taken = self._progress.identity, self._progress.taken
+        if not self.origin.is_mirror or not taken or not known or identity in ("", known):
+            return None
+        names = self._target.name, self.origin.source.name
+        logger.warning("origin_made_anew stream=%s origin=%s not_copied=1-%d", *names, taken)
+        return self._setup_error(f"the origin was deleted and made anew: of this one, 1 to {taken} are not copied")
 
     def _note_intake(self) -> None:
         """What the intake has taken since the last time is a sign of life, and tells how far behind the copy is."""
