@@ -209,7 +209,7 @@ class Appending:
 
     def append(self, payload: bytes, message_id: bytes = b"", subject: bytes = b"s") -> None:
         block = b"NATS/1.0\r\nNats-Msg-Id: %b\r\n\r\n" % message_id if message_id else b""
-        self.stream.append(subject, block, payload, self.answered)
+        self.stream.append([(subject, block, payload)], self.answered)
 
     def answered(self, error: JetStreamError | None) -> None:
         self.answers.append(None if error is None else error.err_code)
@@ -290,7 +290,7 @@ def test_what_a_subscriber_publishes_meanwhile_into_the_same_stream_does_not_tak
         router.subscribe_internal(b"w.1", lambda *call: router.publish(b"w.2", b"", b"", b"far too large"))
         stream._publishing.subscribe()  # behind the subscriber
         answers: list[JetStreamError | None] = []
-        stream.append(b"w.1", b"", b"x", answers.append)
+        stream.append([(b"w.1", b"", b"x")], answers.append)
         await stream.flush()
         assert answers == [None] and stream.state().messages == 1
 

@@ -11,7 +11,7 @@ given its sequence, acknowledged, and removed.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 import msgspec
@@ -323,13 +323,18 @@ class Stream:
 
     # ── publishes ──
 
-    def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
-        """Store a message that came in through another face of this stream, and call `answer` once, now or later.
+    def append(self, messages: Sequence[tuple[bytes, bytes, bytes]], answer: Answer) -> None:
+        """Store messages (subject, header block, payload) that came in together through another face of this stream, and
+        call `answer` once for each, now or later. Several are judged before, as those of an atomic batch: raises
+        JetStreamError where one would be refused; then none is stored.
 
-        It goes through the router like every publish, so subscribers and other brokers get it too. Only the answer does not:
-        a client cannot forge a callback, and a stream with `no_ack` calls it as well.
+        They go through the router like every publish, so subscribers and other brokers get them too. Only the answers do
+        not: a client cannot forge a callback, and a stream with `no_ack` calls it as well.
         """
-        self._publishing.append(subject, header_block, payload, answer)
+        if len(messages) > 1:
+            self._publishing.check_together(messages)
+        for subject, header_block, payload in messages:
+            self._publishing.append(subject, header_block, payload, answer)
 
     def _on_stored(self, first: int, count: int, items: list[Item]) -> None:
         """`count` messages of a batch became durable, from sequence `first` on, and their publishers are answered."""

@@ -11,7 +11,7 @@ A duplicate whose original is still being written is answered together with the 
 because the write may still fail.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,9 +29,10 @@ from headwater.jetstream_publishing.capture import Capture
 from headwater.jetstream_publishing.fast_publish import FastPublish
 from headwater.jetstream_publishing.publish_answers import PublishAnswers
 from headwater.jetstream_publishing.publish_rules import PublishRules
-from headwater.jetstream_state.atomic_batch import BatchRoom
+from headwater.jetstream_state.atomic_batch import BatchRoom, BatchSoFar, names_batch
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.publish_checks import Duplicate, lone_message_id
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.stream_document import checkpoint, last_message_id
 from headwater.jetstream_timing.schedule_timer import ScheduleTimer
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace
 
 
+_KNOWN_ID = 10201  # of a message in a batch
 OnStored = Callable[[int, int, list[Item]], None]
 
 
@@ -191,6 +193,30 @@ class Publishing:
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         """See `Capture.take`."""
         self._capture.take(subject, reply, header_block, payload)
+
+    def check_together(self, messages: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+        """Judge messages that are to be appended next, in one turn: all would be stored, or are known by their ids. Raises
+        JetStreamError for the first that is not."""
+        rules, now = self.rules, self._clocks[0]()
+        if rules.is_plain and all(not block or lone_message_id(block) is not None for _, block, _ in messages):
+            rules.check_size(b"", b"")
+            return
+        so_far, last_id = BatchSoFar(rules.last_sequence), self.last_message_id
+        for subject, block, payload in messages:
+            if names_batch(block):
+                raise api_error("batch_incomplete")
+            subject = rules.moved(subject)
+            try:
+                judged = rules.judge(subject, block, payload, now, last_id, so_far)
+            except JetStreamError as error:
+                if error.err_code != _KNOWN_ID:
+                    raise
+                continue
+            if isinstance(judged, Duplicate) or judged.message_id in so_far.message_ids:
+                continue
+            so_far.add(subject, judged.message_id, judged.size, judged.sum)
+            so_far.note_schedule(subject, judged.header_block)
+            last_id = judged.message_id
 
     def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
         """See `Stream.append`."""

@@ -171,6 +171,47 @@ def test_a_message_above_max_payload_is_refused_and_none_of_its_batch_is_stored(
     with_both(tmp_path, work)
 
 
+def test_a_send_of_which_one_message_is_refused_is_refused_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others were stored, though the client got an error, and stood there twice when it had sent all again."""
+
+    async def work(nats: NatsClient, client: Client, iggy: Iggy) -> None:
+        caplog.set_level("INFO")
+        await nats.jetstream().create_stream(StreamConfig(name="FULL", subjects=["full"], max_msgs=3, discard="new"))
+        await client.send("nats", "FULL", [Message(b"first")], 0)
+        for wrong in (
+            {"Nats-Expected-Last-Sequence": "999"},
+            {"Nats-Expected-Stream": "OTHER"},
+            {"Nats-TTL": "1s"},
+            {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1"},
+        ):
+            with pytest.raises(IggyError, match="cannot_append_message"):
+                await client.send("nats", "FULL", [Message(b"second"), Message(b"third", TypedHeaders(wrong))], 0)
+        with pytest.raises(IggyError, match="cannot_append_message"):
+            await client.send("nats", "FULL", [Message(b"%d" % number) for number in range(3)], 0)
+        assert "stream=FULL reason=maximum messages exceeded" in caplog.text
+        assert [message.payload for message in await client.poll("nats", "FULL")] == [b"first"]
+        await client.send("nats", "FULL", [Message(b"second"), Message(b"third")], 0)
+        again = TypedHeaders({"Nats-Msg-Id": "7", "Nats-Expected-Stream": "ORDERS"})
+        for _ in range(2):
+            await client.send("nats", "ORDERS", [Message(b"one", again), Message(b"one", again)], 0)
+        assert [message.payload for message in await client.poll("nats", "ORDERS")] == [b"one"]
+
+    with_both(tmp_path, work)
+
+
+def test_a_subject_that_is_a_pattern_is_refused(tmp_path: Path) -> None:
+    """NATS clients get an error for a publish to a pattern."""
+
+    async def work(nats: NatsClient, client: Client, iggy: Iggy) -> None:
+        for pattern in ("orders.*", "orders.>"):
+            with pytest.raises(IggyError, match="cannot_append_message"):
+                await client.send("nats", "ORDERS", [Message(b"x", TypedHeaders({"Nats-Subject": pattern}))], 0)
+
+    with_both(tmp_path, work)
+
+
 def test_every_send_in_flight_is_answered_when_the_broker_stops(tmp_path: Path) -> None:
     async def main() -> None:
         wanted = IggyOptions(tcp=("127.0.0.1", 0))

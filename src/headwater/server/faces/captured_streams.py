@@ -5,9 +5,10 @@ through the router, so that limits, de-duplication, subscribers and other broker
 comes by a callback. The subject is the one in the sender's key `Nats-Subject`, or the stream's first one with its wildcards
 filled.
 
-Refused: a subject that the stream does not capture, and a message above the broker's `max_payload`, which no NATS client
-could publish and for which a nats-server in the cluster would close its route. An Iggy client gets an error number for
-every refusal; the reason is in the log.
+Refused: a subject that the stream does not capture or that is a pattern, and a message above the broker's `max_payload`,
+which no NATS client could publish and for which a nats-server in the cluster would close its route. A send of several
+messages is judged before the first is stored: what is refused is refused whole, so that a client may send all of it again.
+An Iggy client gets an error number for every refusal; the reason is in the log.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.iggy.foreign import Foreign, ForeignStream, failure
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.view import ViewStream
-from headwater.model.subject import is_valid_subject, matches
+from headwater.model.subject import is_literal, is_valid_subject, matches
 from headwater.streams.log import Log
 
 if TYPE_CHECKING:
@@ -45,18 +46,19 @@ class CapturedStream:
         return self._stream.log
 
     def append(self, messages: Sequence[Foreign], done: Done) -> None:
-        """Append each; `done` is called once all are answered, with the first refusal if there was one.
+        """Append all; `done` is called once all are answered, with the first refusal if there was one.
 
-        Raises StorageError when a message cannot be published; then none was.
+        Raises StorageError when a message would be refused; then none was published.
         """
         try:
             prepared = [self._prepared(message) for message in messages]
+            self._stream.append(prepared, _Outcome(len(prepared), done, self._note).answered)
+        except JetStreamError as error:
+            self._note(error.description)
+            raise failure(f"the stream refuses one of {len(prepared)} messages: {error.description}") from error
         except StorageError as error:
             self._note(str(error))
             raise
-        outcome = _Outcome(len(prepared), done, self._note)
-        for subject, block, payload in prepared:
-            self._stream.append(subject, block, payload, outcome.answered)
 
     def _note(self, reason: str) -> None:
         logger.info("iggy_send_refused stream=%s reason=%s", self.name, reason)
@@ -75,7 +77,12 @@ class CapturedStream:
     def _subject(self, requested: str) -> bytes:
         subjects = self._stream.config.subjects
         raw = requested.encode()
-        if requested and is_valid_subject(raw) and any(matches(subject.encode(), raw) for subject in subjects):
+        if (
+            requested
+            and is_literal(raw)
+            and is_valid_subject(raw)
+            and any(matches(subject.encode(), raw) for subject in subjects)
+        ):
             return raw
         if requested or not subjects:
             raise failure(f"stream {self.name} does not capture subject {requested!r}")
