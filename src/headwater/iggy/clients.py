@@ -1,4 +1,8 @@
-"""The connected clients of an Iggy server, by number."""
+"""The connected clients of an Iggy server, by number.
+
+Plain bookkeeping: sessions add and remove their client, commands change its user, its era and its groups. A number is
+used again only after four thousand million others.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,11 @@
-"""Consumer groups and committed offsets."""
+"""Consumer groups and committed offsets: a function for each command, listed in HANDLERS.
+
+A group is an entry of the catalog, on disk before its creation is answered; its members are not: who is gone has left
+it. A committed offset is saved before it is confirmed only where the command asks for that (`ack`), or deletes it;
+others are noted, and saved soon. Refused: an offset that is not there yet, and, from era W on, one of a partition
+that another member owns. Asked for an offset that is not stored, it answers clients of era V and later with nothing,
+as upstream.
+"""
 
 from typing import Any, Final
 

@@ -1,4 +1,9 @@
-"""Commands that create, change, describe and remove streams, topics and partitions."""
+"""Commands that create, change, describe and remove streams, topics and partitions: a function for each.
+
+Names, numbers and options are checked before anything is made; the catalog is on disk before the answer. Views have
+what the client's era knows: first ids of 0 or 1, an expiry in seconds or microseconds, options as fields or as a
+block. Options are read and refused by `iggy_wire.options`.
+"""
 
 from dataclasses import replace
 from typing import Any, Final

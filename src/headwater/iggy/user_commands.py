@@ -1,4 +1,10 @@
-"""Logging in and out; users, their permissions and their personal access tokens."""
+"""Logging in and out; users, their permissions and their personal access tokens: a function for each command.
+
+A login fixes the era of a client's connection. Its failure is an event for operators, with the name and never with
+what was shown; an unknown name takes as long as a wrong password. Passwords are hashed and compared in another
+thread. Users and tokens are on disk before they are answered. Refused: to delete the root user, and to go on with a
+session of an earlier connection.
+"""
 
 from functools import partial
 from typing import Any, Final

@@ -1,4 +1,8 @@
-"""Streams, topics, partitions and segments: each method is one command."""
+"""Streams, topics, partitions and segments: each method is one command.
+
+`Executor` carries a command to the server, by frames or by HTTP; the mix-ins for groups and users build on it, too. A
+missing stream or topic is returned as None by a method that reads, and raises IggyError from one that changes it.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""All leaf node connections of a broker, joined or not, by number."""
+"""All leaf node connections of a broker, joined or not, by number.
+
+They include open ones that have not joined an account. A number is never used again.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING

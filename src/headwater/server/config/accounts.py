@@ -1,4 +1,9 @@
-"""The blocks about accounts: `accounts` with users, exports, imports, limits; and the operator's `resolver_preload`."""
+"""The blocks about accounts: `accounts` with users, exports, imports, limits; and what an operator signs: `operator`,
+`resolver`, `resolver_preload`, `trusted_keys`.
+
+An import is checked against the exports of the same file, once all accounts are read: one without an export is an
+error at its place in the file. JWTs are decoded, and their signatures checked, by `authorization.operator`.
+"""
 
 import re
 from pathlib import Path

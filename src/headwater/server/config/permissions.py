@@ -1,4 +1,8 @@
-"""What users may do: permissions, and the users who have them."""
+"""What users may do: permissions, and the users who have them; `authorization`, and the callout in it.
+
+A user has a name and a password or an nkey, never both. Subjects are checked here, and a queue group behind a subject
+is allowed for subscriptions only.
+"""
 
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.subject import is_valid_subject

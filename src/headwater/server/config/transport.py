@@ -1,4 +1,8 @@
-"""The blocks about connections: `tls`, `websocket`, `cluster`."""
+"""The blocks about connections: `tls`, `websocket`, `cluster`.
+
+Each block is a table of all settings that nats-server knows: done, ignored with the reason, or refused with the
+reason. The tables of docs/config.md are made from these.
+"""
 
 import re
 from pathlib import Path
