@@ -172,6 +172,43 @@ def test_a_row_that_is_refused_ends_the_task_with_its_subject_and_a_way_out(
     assert way_out in refused.value.hint
 
 
+def test_rows_read_from_an_atomic_batch_or_a_stream_with_sources_are_stored(server: Server) -> None:
+    """Such messages keep the headers, which would be refused, or be of a batch that nobody commits."""
+    fill(server.url, "COPIED", ["copied"], [])
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
+    config = client.api("STREAM.INFO.COPIED")["config"]
+    client.api("STREAM.UPDATE.COPIED", {**config, "allow_atomic": True})
+    client.close()
+    kind = pa.map_(pa.string(), pa.string())
+    headers = [[("Nats-Batch-Id", "b"), ("Nats-Batch-Sequence", "1"), ("a", "1")], [("Nats-Stream-Source", "S 5 > >")]]
+    batch = pa.RecordBatch.from_pydict({"data": pa.array([b"0", b"1"]), "headers": pa.array(headers, kind)})
+    options = parse_sink_options({"servers": server.url, "subject": "copied", "writeTimeout": "0.1"})
+    publisher = RowPublisher(options)
+    publisher.publish(rows_of(batch, options, b"c/", 0))
+    publisher.finish()
+    assert [found for _, found, _ in stored(server.url, "COPIED")] == [
+        {"a": "1", "Nats-Msg-Id": "c/0"},
+        {"Nats-Msg-Id": "c/1"},
+    ]
+
+
+def test_a_header_that_the_stream_does_not_allow_is_refused_with_a_way_out(server: Server) -> None:
+    fill(server.url, "LASTING", ["lasting"], [])
+    headers = pa.array([[("Nats-TTL", "5s")]], pa.map_(pa.string(), pa.string()))
+    batch = pa.RecordBatch.from_pydict({"data": pa.array([b"0"]), "headers": headers})
+    options = parse_sink_options({"servers": server.url, "subject": "lasting"})
+    with pytest.raises(JetStreamError, match="per-message TTL is disabled") as refused:
+        RowPublisher(options).publish(rows_of(batch, options, b"c/", 0))
+    assert "column headers" in refused.value.hint
+
+
+def test_a_stream_that_acknowledges_nothing_is_thought_of(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_publisher, "ACK_SECONDS", 0.2)
+    fill(server.url, "SILENT", ["silent"], [], no_ack=True)
+    with pytest.raises(RequestTimeout, match="no_ack"):
+        publish(server.url, 1, subject="silent", writeTimeout="0.1")
+
+
 def test_rows_for_a_sealed_stream_are_refused_with_a_way_out(server: Server) -> None:
     fill(server.url, "SEALED", ["sealed"], [])
     client = BlockingClient.connect(ClientOptions(servers=[server.url]))

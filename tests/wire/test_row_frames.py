@@ -82,10 +82,11 @@ def test_rows_have_their_own_ids_and_blocks_and_common_lines() -> None:
 
 def test_instructions_to_another_server_are_left_out() -> None:
     theirs = ["Nats-Msg-Id", "Nats-Rollup", "Nats-Expected-Last-Sequence", "Nats-TTL", "nats-msg-id", "N"]
+    theirs += ["Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Batch-Commit", "Nats-Stream-Source", "Nats-Batched"]
     rows = Rows(1, None, b"s", None, header_map([[(name, ["1"]) for name in theirs]]))
     (op,) = read_ops(frames_of(rows))
     kept = [name for name, _ in decode_header_block(op.block)[1].multi_items()]
-    assert kept == ["Nats-TTL", "nats-msg-id", "N"]
+    assert kept == ["Nats-TTL", "nats-msg-id", "N", "Nats-Batched"]
     rows = Rows(1, None, b"s", None, header_map([[("Nats-Msg-Id", ["1"])]]))
     assert read_ops(frames_of(rows))[0].block == b""
 
@@ -192,6 +193,19 @@ def test_a_row_within_a_run_counts_once() -> None:
     wire = answer(b"1", GOOD % 1) + answer(b"3", b'{"stream":"S","seq":12,"run":4}') + answer(b"3", GOOD % 1)
     counter = acked(wire, [], rows=4)
     assert (list(counter.acked), counter.count) == ([1, 1, 1, 1], 4)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"MSG _INBOX.x.0 7 0\r\n\r\n",
+        b"HMSG _INBOX.x.0 7 12 12\r\nNATS/1.0\r\n\r\n\r\n",
+        b"HMSG _INBOX.x.0 7 18 18\r\nNATS/1.0\r\na: 1\r\n\r\n\r\n",
+    ],
+)
+def test_an_empty_reply_of_a_subscriber_is_neither_a_refusal_nor_an_acknowledgement(reply: bytes) -> None:
+    counter = acked(reply + answer(b"0", GOOD % 1), [], rows=1)
+    assert (counter.count, counter.refused, counter.foreign) == (1, [], b"an empty message")
 
 
 def test_a_streams_name_does_not_turn_an_acknowledgement_into_a_refusal() -> None:

@@ -43,6 +43,7 @@ BLOCK_BYTES = 256 << 10
 INFLIGHT_BYTES = 16 << 20  # nats-server refuses more than 128 MiB waiting to be stored
 # err_codes of refusals: the stream is none of the option `stream`, the row is above its max_msg_size, it is sealed.
 OTHER_STREAM, TOO_LARGE, SEALED = 10060, 10054, 10109
+NOT_ENABLED = 10166, 10168, 10188  # a row's header Nats-TTL, Nats-Incr, or Nats-Schedule
 ACK_SECONDS = 5.0  # without data from the server, after which the connection is given up
 
 
@@ -183,7 +184,8 @@ class RowPublisher:
                 answered_at = time.monotonic()
             elif time.monotonic() - answered_at > ACK_SECONDS:
                 raise RequestTimeout(
-                    f"{rows.rows - counter.count} rows were not acknowledged within {ACK_SECONDS:g} s{elsewhere(counter)}"
+                    f"{rows.rows - counter.count} rows were not acknowledged within {ACK_SECONDS:g} s{elsewhere(counter)}",
+                    hint="a stream with no_ack acknowledges nothing, nor does any a row with the header Nats-Trace-Only",
                 )
         client.unsubscribe(sid)
 
@@ -270,7 +272,9 @@ HINTS = {
     TOO_LARGE: "raise the stream's max_msg_size, or shorten the row",
     SEALED: "choose another stream: one that is sealed takes nothing any more",
     STORE_FAILED: "the stream or its disk is full: raise its limits, or let it discard old messages",
-}
+} | dict.fromkeys(
+    NOT_ENABLED, "leave the header that asks for it out of the column headers (map_filter), or let the stream allow it"
+)
 """What to do about a refusal, by err_code."""
 
 

@@ -47,7 +47,8 @@ STREAM_MEMBER: bytes = b'{"stream":'
 SEQUENCE_MEMBER: bytes = b'"seq":'
 DUPLICATE_MEMBER = b'"duplicate":'  # never false
 _RUN_MEMBER: bytes = RUN_MEMBER
-INSTRUCTIONS = (b"Nats-Msg-Id", b"Nats-Rollup")
+NO_RESPONDERS = b"NATS/1.0 503"
+INSTRUCTIONS = (b"Nats-Msg-Id", b"Nats-Rollup", b"Nats-Stream-Source")
 SLOTS: cython.Py_ssize_t = 4096  # for the subjects seen last, a power of two
 KNOWN_SUBJECTS: int = 16_384  # subjects remembered as valid
 
@@ -67,10 +68,13 @@ def is_header_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
 
 
 def is_instruction(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether the header name `buffer[start:end]` is an instruction to the server."""
+    """Whether the header name `buffer[start:end]` was an instruction to the server of the stream that a row was read from,
+    or its note: messages of an atomic batch keep theirs, and those of a stream with sources say where they came from."""
     if end - start < 11 or buffer[start] != 78:
         return False
     if equals(buffer, start, end, INSTRUCTIONS[0]) or equals(buffer, start, end, INSTRUCTIONS[1]):
+        return True
+    if equals(buffer, start, end, INSTRUCTIONS[2]) or equals(buffer, start, start + 11, b"Nats-Batch-"):
         return True
     return end - start > 14 and equals(buffer, start, start + 14, b"Nats-Expected-")
 
@@ -399,6 +403,9 @@ class AckCounter(RecordingHandler):
                 return 0
             row = row * 10 + buffer[at] - 48
         if row >= self.rows or self.acked[row]:
+            return 0
+        if payload == end and not equals(buffer, message.headers, min(payload, message.headers + 12), NO_RESPONDERS):
+            self.foreign = self.foreign or b"an empty message"
             return 0
         if payload == end or self.has_member(buffer, payload, end, ERROR_MEMBER):
             self.refused.append((row, slice_bytes(buffer, payload, end)))
