@@ -1,4 +1,5 @@
-"""Streams that are not under `$JS.API` where Spark connects: in a domain behind a leaf node, and in another account."""
+"""Streams that are not under `$JS.API` where Spark connects: in a domain behind a leaf node, and in another account. And
+servers that ask for certificates or credentials."""
 
 import asyncio
 import logging
@@ -8,10 +9,14 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from support.certificates import make_certificates
+from support.configured_servers import KINDS, serve
 from support.embedded_broker import EmbeddedBroker, options_of
+from support.operator_chain import Chain, Key
 from support.stream_filling import fill, numbered
 
-from headwater.errors import EnvironmentProblem
+from headwater.errors import AuthorizationError, ConfigError, EnvironmentProblem, HeadwaterError, TransportError
+from headwater.model.nkey import NkeyKind
 from headwater.spark.connections import take
 from headwater.spark.offsets import StreamState
 from headwater.spark.options import parse_options
@@ -88,3 +93,63 @@ def test_a_stream_is_read_under_the_prefix_of_its_api(
         with caplog.at_level(logging.WARNING, "headwater.spark"):
             assert sum(columns.rows for columns in read_range(wanted, options)) == COUNT
     assert [line for line in caplog.messages if line.startswith("read_through_consumer")] == []
+
+
+def rows_of_a_new_stream(port: int, **options: str) -> int:
+    """How many rows are read of three that are stored, both with these options."""
+    made = parse_options({"servers": f"nats://127.0.0.1:{port}", "stream": "KEPT", "readTimeout": "0.1", **options})
+    client = take(made.server, 5.0)
+    created = client.api("STREAM.CREATE.KEPT", {"name": "KEPT", "subjects": ["kept"], "storage": "memory"})["created"]
+    for _ in range(3):
+        client.request("kept", b"x")
+    client.close()
+    return sum(columns.rows for columns in read_range(Range("KEPT", created, 1, 4), made))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_certificate_is_shown_and_a_refusal_names_the_options(kind: str, tmp_path: Path) -> None:
+    files = make_certificates(tmp_path / "files")
+    known = {"tlsCa": str(files.ca), "tlsCert": str(files.client_cert), "tlsKey": str(files.client_key)}
+    config = (
+        f'jetstream {{ store_dir: "{tmp_path}/js" }}\ntls {{ cert_file: "{files.server_cert}"\n'
+        f'key_file: "{files.server_key}"\nca_file: "{files.ca}"\nverify: true }}'
+    )
+    wrong: list[tuple[dict[str, str], type[HeadwaterError], str]] = [
+        ({"tlsCa": str(files.stranger_ca)}, TransportError, "tlsCa"),
+        ({"tlsHostname": "example.org"}, TransportError, "tlsHostname"),
+        ({"tlsCert": "", "tlsKey": ""}, TransportError, "tlsCert"),
+        ({"tlsCert": str(files.stranger_cert), "tlsKey": str(files.stranger_key)}, TransportError, "tlsCert"),
+        ({"tlsKey": str(files.stranger_key)}, ConfigError, "tlsKey"),
+        ({"tlsFirst": "true"}, TransportError, "tlsFirst"),
+    ]
+    with serve(kind, tmp_path / "server", config) as server:
+        assert rows_of_a_new_stream(server.port, **known) == 3
+        for options, error, named in wrong:
+            with pytest.raises(error) as refused:
+                rows_of_a_new_stream(server.port, **(known | options))
+            assert named in refused.value.hint, options
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_creds_file_and_an_nkey_are_shown_and_a_refusal_names_the_options(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, user = Chain(limits={"mem_storage": -1, "disk_storage": -1}), Key(NkeyKind.USER, 50)
+    good, foreign = tmp_path / "good.creds", tmp_path / "foreign.creds"
+    good.write_text(chain.creds(user))
+    foreign.write_text(chain.creds(user).replace(user.seed, Key(NkeyKind.USER, 51).seed))
+    monkeypatch.setenv("SEED", user.seed)
+    jetstream = f'jetstream {{ store_dir: "{tmp_path}/js" }}\n'
+    with serve(kind, tmp_path / "jwt", jetstream + chain.config()) as server:
+        assert rows_of_a_new_stream(server.port, creds=str(good)) == 3
+        for creds, error in ((foreign, AuthorizationError), (tmp_path / "none", ConfigError)):
+            with pytest.raises(error) as refused:
+                rows_of_a_new_stream(server.port, creds=str(creds))
+            assert "creds" in refused.value.hint and user.seed not in str(refused.value)
+    with serve(
+        kind, tmp_path / "nkey", jetstream + f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}"
+    ) as server:
+        assert rows_of_a_new_stream(server.port, nkey="env:SEED") == 3
+        with pytest.raises(AuthorizationError) as refused:
+            rows_of_a_new_stream(server.port)
+        assert "nkey" in str(refused.value)

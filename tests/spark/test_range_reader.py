@@ -18,10 +18,11 @@ from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
 from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, TransportError
 from headwater.net import blocking
-from headwater.spark import connections, persistence, range_reader
+from headwater.spark import connections, range_reader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
+from headwater.spark_runtime import persistence
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.handshake import ServerInfo
 

@@ -18,10 +18,11 @@ from support.stream_filling import fill, stored
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
 from headwater.errors import JetStreamError, NoResponders, PayloadTooLarge, RequestTimeout, TransportError
-from headwater.spark import persistence, row_publisher
+from headwater.spark import row_publisher
 from headwater.spark.row_publisher import Published, RowPublisher, inflight
 from headwater.spark.sink_options import parse_sink_options
 from headwater.spark.sink_rows import rows_of
+from headwater.spark_runtime import persistence
 from headwater.wire.row_frames import Rows
 
 pytestmark = pytest.mark.interop
@@ -173,7 +174,7 @@ def test_a_row_that_is_refused_ends_the_task_with_its_subject_and_a_way_out(
 
 
 def test_rows_read_from_an_atomic_batch_or_a_stream_with_sources_are_stored(server: Server) -> None:
-    """Such messages keep the headers, which would be refused, or be of a batch that nobody commits."""
+    """Such messages keep these headers, which another stream refuses, or takes for a batch without an end."""
     fill(server.url, "COPIED", ["copied"], [])
     client = BlockingClient.connect(ClientOptions(servers=[server.url]))
     config = client.api("STREAM.INFO.COPIED")["config"]

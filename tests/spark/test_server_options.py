@@ -18,12 +18,14 @@ def parsed(**options: str) -> ServerOptions:
 def test_every_option_reaches_the_client(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("sesame\n")
+    seed = "SU" + "A" * 56
+    (tmp_path / "seed").write_text(f"# of a user\n{seed}\n")
     given = {
         "servers": "nats://a:1, b:2",
         "user": "u",
         "password": f"file:{secret}",
         "token": f"file:{secret}",
-        "nkey": f"file:{secret}",
+        "nkey": f"file:{tmp_path / 'seed'}",
         "creds": "/c",
         "tls": "true",
         "tlsCa": "/ca",
@@ -36,7 +38,7 @@ def test_every_option_reaches_the_client(tmp_path: Path) -> None:
     options = parsed(**given).client_options("name", 3.0)
     assert options.servers == ("nats://a:1", "b:2")
     assert (options.name, options.connect_timeout) == ("name", 3.0)
-    assert (options.user, options.password, options.token, options.nkey_seed) == ("u", "sesame", "sesame", "sesame")
+    assert (options.user, options.password, options.token, options.nkey_seed) == ("u", "sesame", "sesame", seed)
     assert (options.creds, options.tls, options.tls_first, options.tls_hostname) == ("/c", True, True, "h")
     assert (options.tls_ca, options.tls_cert, options.tls_key) == ("/ca", "/cert", "/key")
 
@@ -90,6 +92,14 @@ def test_references_are_resolved_where_they_are_used(monkeypatch: pytest.MonkeyP
     secret.unlink()
     with pytest.raises(ConfigError, match="cannot read"):
         options.client_options("n", 1.0)
+
+
+@pytest.mark.parametrize("seed", ["hunter2", "SUhunter2", ""])
+def test_what_is_no_seed_is_refused_and_not_quoted(seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEED", seed)
+    with pytest.raises(ConfigError, match="option nkey: what 'env:SEED' holds is no nkey seed") as refused:
+        parsed(nkey="env:SEED").client_options("n", 1.0)
+    assert "hunter2" not in f"{refused.value} {refused.value.value} {refused.value.__cause__}"
 
 
 def test_the_prefix_of_the_api_is_a_literal_subject() -> None:

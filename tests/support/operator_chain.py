@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+from binascii import crc_hqx
 from typing import Any
 
 from nacl.signing import SigningKey
@@ -32,6 +33,8 @@ class Key:
     def __init__(self, kind: NkeyKind, number: int) -> None:
         self.signing = SigningKey(hashlib.sha256(f"{kind}-{number}".encode()).digest())
         self.public = encode_nkey(kind, bytes(self.signing.verify_key))
+        body = bytes([18 << 3 | kind >> 5, (kind & 31) << 3]) + bytes(self.signing)
+        self.seed = base64.b32encode(body + crc_hqx(body, 0).to_bytes(2, "little")).decode().rstrip("=")
 
     def sign(self, nonce: str) -> str:
         """The signature of a nonce as CONNECT carries it."""
@@ -81,6 +84,14 @@ class Chain:
         """A user's JWT; `more` goes into its limits and permissions."""
         nats = {"type": "user", "version": 2, **UNLIMITED_USER, **more}
         return token(signed_by, key.public, nats, **(claims or {}))
+
+    def creds(self, key: Key) -> str:
+        """The text of a .creds file of a user of the account A."""
+        jwt = self.user(key, self.a)
+        return (
+            f"-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n"
+            f"-----BEGIN USER NKEY SEED-----\n{key.seed}\n------END USER NKEY SEED------\n"
+        )
 
     def config(self) -> str:
         """The configuration of a server that trusts this operator."""

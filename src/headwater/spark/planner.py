@@ -24,9 +24,9 @@ from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.offsets import StreamState
 from headwater.spark.options import SourceOptions
-from headwater.spark.persistence import PASSING, Persistence
 from headwater.spark.range_reader import NO_MESSAGE, create_consumer, stream_state
 from headwater.spark.ranges import check_readable
+from headwater.spark_runtime.persistence import PASSING, Persistence
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.server_ops import ServerOpParser
 

@@ -47,9 +47,9 @@ from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.offsets import Offset, StreamState
 from headwater.spark.options import SourceOptions
-from headwater.spark.persistence import PASSING, Persistence
 from headwater.spark.ranges import Range, check_readable, loss, report
 from headwater.spark.stored_replay import ANSWER_BYTES, OFFERED, SMALLEST_ANSWER, NotOffered, StoredReplay
+from headwater.spark_runtime.persistence import PASSING, Persistence
 from headwater.wire.columns import ColumnDecoder, Columns
 from headwater.wire.server_ops import ServerOpParser
 

@@ -33,8 +33,8 @@ from headwater.errors import (
 )
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
-from headwater.spark.persistence import PASSING, STORE_FAILED, Persistence
 from headwater.spark.sink_options import SinkOptions
+from headwater.spark_runtime.persistence import PASSING, STORE_FAILED, Persistence
 from headwater.wire.row_frames import AckCounter, RowFrames, Rows
 from headwater.wire.server_ops import ServerOpParser
 

@@ -7,6 +7,7 @@ message of this module quotes the value of `password`, `token` or `nkey`.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ class ServerOptions:
             "user": self.user,
             "password": resolve(self.password, "password"),
             "token": resolve(self.token, "token"),
-            "nkey_seed": resolve(self.nkey, "nkey"),
+            "nkey_seed": seed_of(self.nkey),
             "creds": self.creds,
             "tls": self.tls,
             "tls_ca": self.tls_ca,
@@ -136,6 +137,17 @@ def resolve(reference: str, name: str) -> str:
                 f"option {name}: cannot read {target!r} in this process: {error}", value=target
             ) from error
     return ""
+
+
+def seed_of(reference: str) -> str:
+    """The nkey seed behind a reference, alone or as a line of a file; empty without one. Raises ConfigError, without quoting
+    it, for another text: the client would take that for the path of a file, and name it in its error."""
+    if not reference:
+        return ""
+    for line in resolve(reference, "nkey").splitlines():
+        if re.fullmatch(r"S[A-Z2-7]{50,60}", line.strip()):
+            return line.strip()
+    raise ConfigError(f"option nkey: what {reference!r} holds is no nkey seed", hint="58 characters from SU on")
 
 
 def _servers(text: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from headwater.errors import RequestTimeout, TransportError
 from headwater.iggy_client.blocking import BlockingIggy
 from headwater.spark.iggy.options import IggyServer
-from headwater.spark.persistence import Persistence
 from headwater.spark_runtime.idle import IdleConnections
+from headwater.spark_runtime.persistence import Persistence
 
 T = TypeVar("T")
 

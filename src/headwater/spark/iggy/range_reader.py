@@ -23,8 +23,8 @@ from headwater.spark.iggy.offsets import IggyRange, loss
 from headwater.spark.iggy.options import IggySourceOptions
 from headwater.spark.iggy.planner import IggyPlanner, poll_command
 from headwater.spark.offsets import Offset
-from headwater.spark.persistence import Persistence
 from headwater.spark.ranges import report
+from headwater.spark_runtime.persistence import Persistence
 
 logger = logging.getLogger(__name__)
 

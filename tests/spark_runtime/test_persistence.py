@@ -3,15 +3,15 @@
 import pytest
 
 from headwater.errors import JetStreamError, RequestTimeout, TransportError
-from headwater.spark.persistence import Persistence
+from headwater.spark_runtime.persistence import Persistence
 
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that only pauses move; the pauses so far."""
     made: list[float] = []
-    monkeypatch.setattr("headwater.spark.persistence.time.monotonic", lambda: sum(made))
-    monkeypatch.setattr("headwater.spark.persistence.time.sleep", made.append)
+    monkeypatch.setattr("headwater.spark_runtime.persistence.time.monotonic", lambda: sum(made))
+    monkeypatch.setattr("headwater.spark_runtime.persistence.time.sleep", made.append)
     return made
 
 
