@@ -53,15 +53,23 @@ def add_stream(
         str, Option("--retention", help="limits, interest or workqueue", choices=RETENTIONS)
     ] = "limits",
     discard: Annotated[str, Option("--discard", help="old or new", choices=DISCARDS)] = "old",
-    max_msgs: Annotated[int, Option("--max-msgs")] = -1,
-    max_bytes: Annotated[str, Option("--max-bytes")] = "-1",
-    max_age: Annotated[str, Option("--max-age")] = "0s",
-    max_msgs_per_subject: Annotated[int, Option("--max-msgs-per-subject")] = -1,
-    max_msg_size: Annotated[str, Option("--max-msg-size")] = "-1",
-    dupe_window: Annotated[str, Option("--dupe-window")] = "2m",
-    replicas: Annotated[int, Option("--replicas")] = 1,
-    description: Annotated[str, Option("--description")] = "",
-    allow_direct: Annotated[bool, Option("--allow-direct/--no-allow-direct")] = True,
+    max_msgs: Annotated[
+        int, Option("--max-msgs", help="messages; the oldest leave, or new ones are refused; -1: any number")
+    ] = -1,
+    max_bytes: Annotated[str, Option("--max-bytes", help="such as 10GB; -1: no limit")] = "-1",
+    max_age: Annotated[str, Option("--max-age", help="such as 24h or 7d; 0s: no limit")] = "0s",
+    max_msgs_per_subject: Annotated[
+        int, Option("--max-msgs-per-subject", help="messages of one subject; -1: any number")
+    ] = -1,
+    max_msg_size: Annotated[
+        str, Option("--max-msg-size", help="of one message, such as 64KB; -1: the limit of the server")
+    ] = "-1",
+    dupe_window: Annotated[str, Option("--dupe-window", help="how long a message id is stored once")] = "2m",
+    replicas: Annotated[int, Option("--replicas", help="1 here; up to 5 in a cluster of nats-servers")] = 1,
+    description: Annotated[str, Option("--description", help="for people")] = "",
+    allow_direct: Annotated[
+        bool, Option("--allow-direct/--no-allow-direct", help="whether direct gets are answered")
+    ] = True,
     defaults: Annotated[bool, Option("--defaults", help="taken anyway; for scripts of the nats tool")] = True,
     mirror: Annotated[str, Option("--mirror", help="copy this stream, with its sequences")] = "",
     source: Annotated[list[str], Option("--source", help="copy this stream among others")] = [],  # noqa: B006 - read only
