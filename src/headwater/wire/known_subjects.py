@@ -77,8 +77,11 @@ def tag_of(name: cython.p_uchar, length: cython.Py_ssize_t, generation: cython.P
             mixed ^= mixed >> 32
             at += 8
         if at < length:
-            word = 0
-            memcpy(cython.address(word), name + at, length - at)
+            if length >= 8:  # with some that were read: the processor waits long for a word that was copied in pieces
+                memcpy(cython.address(word), name + length - 8, 8)
+            else:
+                word = 0
+                memcpy(cython.address(word), name, length)
             mixed = (mixed ^ word) * factor
             mixed ^= mixed >> 32
         mixed *= factor
