@@ -5,7 +5,8 @@ minutes), and with `sync_interval: always`, which promises what we promise. So d
 `operations`: "headwater, 2m" promises what nats-server does with default settings. Only equals are compared there; in the
 other cases the default shows the cost of the promise. The generator is one raw socket with a fixed number of publishes in
 flight; it checks that every publish was acknowledged with its own sequence, and that the stream then holds exactly that many
-messages. The case `busy` is `acks` with one in flight, beside `--beside` processes that only count.
+messages. With one in flight there are more and shorter rounds, and who comes first takes turns, too: what else happens
+on the machine meets both of a pair. The case `busy` is that row beside `--beside` processes that only count.
 
 The case `replay`: a stream of `--messages` (on `--subjects` subjects) is filled, its server's memory is read, and a pull
 consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into a
@@ -57,7 +58,11 @@ from stream_load import ACK, PAYLOAD, ask, fill, read_all, ways
 
 RUN_SECONDS = 2.0
 SMOKE_SECONDS = 0.1
-BUSY_TURNS = 4  # times the repetitions: who runs when is chance, and a server had 0.7 to 2.9 thousand acks a second
+# With one in flight a round is shorter, and there are so many for each repetition. Beside busy processes who runs when
+# is chance: in rounds of 2 s a server had 0.7 to 2.9 thousand acks a second.
+LONE_SECONDS = 0.5
+LONE_TURNS = 4
+BUSY_TURNS = 16
 STREAM = "BENCH"
 FOLDERS = ("ours", "ours-2m", "always", "default")  # of the four servers
 GOALS = {  # ours by theirs, or theirs by ours for CPU
@@ -110,11 +115,13 @@ def run(server: Contestant, in_flight: int, seconds: float) -> Outcome:
 def in_turn(
     servers: Sequence[Contestant], in_flight: int, repetitions: int, seconds: float
 ) -> dict[str, list[Outcome]]:
-    """One row: the servers take turns."""
+    """One row: the servers take turns, those that promise the same next to each other, and each of the two first in turn."""
     row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
-    for _ in range(repetitions):
-        for server in servers:
-            row[server.name].append(run(server, in_flight, seconds))
+    by_name = {server.name: server for server in servers}
+    for number in range(repetitions):
+        for pair in EQUALS.items():
+            for name in pair if number % 2 else reversed(pair):
+                row[name].append(run(by_name[name], in_flight, seconds))
     return row
 
 
@@ -244,6 +251,12 @@ def spell(values: Sequence[float], digits: int = 0) -> str:
     return f"{middle} ({low}-{high})"
 
 
+def spell_half(values: Sequence[float]) -> str:
+    """Between which values the middle half of them lies."""
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{low:.2f}-{high:.2f}"
+
+
 def judged(name: str, ratios: Sequence[float]) -> str:
     """The verdict on a row that has a goal; empty for the others."""
     if (goal := GOALS.get(name)) is None:
@@ -275,6 +288,9 @@ def main() -> int:
     arguments = parser.parse_args()
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
     repetitions, seconds = (1, SMOKE_SECONDS) if arguments.smoke else (max(1, arguments.repetitions), RUN_SECONDS)
+    lone_turns, busy_turns, lone_seconds = LONE_TURNS * repetitions, BUSY_TURNS * repetitions, LONE_SECONDS
+    if arguments.smoke:
+        lone_turns, busy_turns, lone_seconds = 1, 1, SMOKE_SECONDS
     heading = (
         f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
     )
@@ -295,10 +311,11 @@ def main() -> int:
         if "memory" in arguments.cases:  # first, so that it excludes memory left over by other cases
             memory = {server.name: store(server, stored, arguments.stored_subjects) for server in ours_and_default}
         for in_flight in map(int, arguments.in_flight.split(",")) if "acks" in arguments.cases else []:
-            rows[f"{in_flight} in flight"] = in_turn(servers, in_flight, repetitions, seconds)
+            turns, each = (lone_turns, lone_seconds) if in_flight == 1 else (repetitions, seconds)
+            rows[f"{in_flight} in flight"] = in_turn(servers, in_flight, turns, each)
         if "busy" in arguments.cases:
             with busy_neighbours(1 if arguments.smoke else arguments.beside):
-                rows["1 in flight, busy"] = in_turn(servers, 1, BUSY_TURNS * repetitions, seconds)
+                rows["1 in flight, busy"] = in_turn(servers, 1, busy_turns, lone_seconds)
         if "replay" in arguments.cases:
             replays = {server.name: [] for server in ours_and_default}
             for _ in range(repetitions):
@@ -387,7 +404,9 @@ def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Repl
                 [their.cpu / my.cpu for my, their in pairs],
             )
             verdict = judged(title, rates) if equal == "headwater" else ""
-            print(f"    {equal} against {name}: rate {spell(rates, 2)}x, CPU efficiency {spell(costs, 2)}x{verdict}")
+            half = f", half of {len(rates)} pairs within {spell_half(rates)}" if len(rates) >= LONE_TURNS else ""
+            ratios = f"rate {spell(rates, 2)}x{half}, CPU efficiency {spell(costs, 2)}x"
+            print(f"    {equal} against {name}: {ratios}{verdict}")
     if not replays:
         return
     columns = f"{'messages/s':<28}{'server CPU us':<20}{'RSS MiB':<22}{'publish p50 us':<22}during it"
