@@ -187,6 +187,9 @@ REQUESTS: list[tuple[str, object, str]] = [
     ("CONSUMER.INFO.S.nope", None, ""),
     ("CONSUMER.DELETE.S.c", None, "CONSUMER.DELETED.S.c"),
     ("STREAM.LEADER.STEPDOWN.S", None, ""),
+    ("STREAM.PEER.EVACUATE.S", {"peer": "p"}, ""),
+    ("CONSUMER.PEER.REMOVE.S.c", {"peer": "p"}, ""),
+    ("CONSUMER.PEER.EVACUATE.S.c", {"peer": "p"}, ""),
 ]
 
 

@@ -29,11 +29,15 @@ accounts {
 WITHOUT_A_STREAM = ["INFO", "STREAM.NAMES", "STREAM.LIST"]
 OF_A_STREAM = [
     *("STREAM." + verb for verb in ("CREATE", "UPDATE", "INFO", "DELETE", "PURGE", "SNAPSHOT", "RESTORE")),
-    *("STREAM." + verb for verb in ("MSG.GET", "MSG.DELETE", "PEER.REMOVE", "LEADER.STEPDOWN")),
+    *("STREAM." + verb for verb in ("MSG.GET", "MSG.DELETE", "PEER.REMOVE", "PEER.EVACUATE", "LEADER.STEPDOWN")),
     *("CONSUMER." + verb for verb in ("CREATE", "NAMES", "LIST")),
 ]
 OF_A_CONSUMER = [
-    "CONSUMER." + verb for verb in ("DURABLE.CREATE", "INFO", "DELETE", "PAUSE", "UNPIN", "LEADER.STEPDOWN", "CREATE")
+    *(
+        "CONSUMER." + verb
+        for verb in ("DURABLE.CREATE", "INFO", "DELETE", "PAUSE", "UNPIN", "LEADER.STEPDOWN", "CREATE")
+    ),
+    *("CONSUMER." + verb for verb in ("PEER.REMOVE", "PEER.EVACUATE")),
 ]
 
 

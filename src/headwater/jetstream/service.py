@@ -544,6 +544,7 @@ def routes(streams: StreamApi, consumers: ConsumerApi, backups: BackupApi) -> Ro
         ("STREAM", "MSG", "DELETE"): Route(streams.delete_message, 1, 1, "stream_msg_delete_response", Answer),
         ("STREAM", "LEADER", "STEPDOWN"): Route(streams.no_cluster, 1, 1, "stream_leader_stepdown_response", Answer),
         ("STREAM", "PEER", "REMOVE"): Route(streams.no_cluster, 1, 1, "stream_remove_peer_response", Answer),
+        ("STREAM", "PEER", "EVACUATE"): Route(streams.no_cluster, 1, 1, "stream_evacuate_peer_response", Answer),
         ("STREAM", "SNAPSHOT"): Route(backups.snapshot, 1, 1, "stream_snapshot_response", Answer),
         ("STREAM", "RESTORE"): Route(backups.restore, 1, 1, "stream_restore_response", RestoreAnswer),
         ("CONSUMER", "CREATE"): Route(consumers.create, 1, 1 << 16, "consumer_create_response", Answer),
@@ -558,6 +559,8 @@ def routes(streams: StreamApi, consumers: ConsumerApi, backups: BackupApi) -> Ro
         ("CONSUMER", "LEADER", "STEPDOWN"): Route(
             consumers.no_cluster, 2, 2, "consumer_leader_stepdown_response", Answer
         ),
+        ("CONSUMER", "PEER", "REMOVE"): Route(consumers.no_cluster, 2, 2, "consumer_remove_peer_response", Answer),
+        ("CONSUMER", "PEER", "EVACUATE"): Route(consumers.no_cluster, 2, 2, "consumer_evacuate_peer_response", Answer),
     }
 
 

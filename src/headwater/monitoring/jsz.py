@@ -33,7 +33,6 @@ OMITTED = {
     "stream_raft_group": "streams live on one broker",
     "consumer_raft_groups": "streams live on one broker",
     "direct_consumer_detail": "there are no internal consumers",
-    "config.sync_interval": "sync says when a stream is made durable",
 }
 
 

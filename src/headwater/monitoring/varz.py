@@ -13,9 +13,9 @@ from headwater.monitoring.view import View, processors, resident_bytes, uptime, 
 from headwater.options.broker import BrokerOptions
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 
-OMITTED = {
-    "jetstream.config.sync_interval": "sync says when a stream is made durable",
-}
+OMITTED: dict[str, str] = {}
+SYNC_INTERVALS = {"always": 120_000_000_000, "interval": 1_000_000_000}
+"""Ns; that of `always` has no effect, but without one the `nats` tool does not say that all is synced."""
 
 FEATURE_FLAGS = dict.fromkeys(("js_ack_fc_v2", "js_api_reply_v2", "js_raft_delete_range", "js_snapshot_sources"), False)
 """The feature flags of nats-server 2.15; only the first has an effect here."""
@@ -152,6 +152,8 @@ def jetstream_config(view: View) -> Document:
     caps = next((service.caps for service in view.broker.jetstreams.values()), None)
     if caps is not None:
         document["max_memory"], document["max_storage"] = caps.caps
+    if options.sync in SYNC_INTERVALS:
+        document["sync_interval"] = SYNC_INTERVALS[options.sync]
     if options.sync == "always":
         document["sync_always"] = True
     if options.jetstream_domain:

@@ -36,7 +36,7 @@ class Refusals:
 
 
 def _error(kind: str, payload: bytes) -> JetStreamError:
-    if kind.endswith(("_leader_stepdown_response", "_remove_peer_response")):
+    if kind.endswith(("_leader_stepdown_response", "_peer_response")):
         return api_error("cluster_required")
     if kind == "consumer_unpin_response" and not payload.strip():
         return api_error("invalid_json", reason="unexpected end of JSON input")

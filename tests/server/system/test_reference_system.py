@@ -33,7 +33,7 @@ accounts {{
 }}
 """
 OMITTED = {
-    "feature_flags", "gomaxprocs", "disk_io_wait_stats", "limits", "sync_interval", "max_memory", "max_storage",
+    "feature_flags", "gomaxprocs", "disk_io_wait_stats", "limits", "max_memory", "max_storage",
     "num_cache", "num_inserts", "num_removes", "num_matches", "cache_hit_rate", "max_fanout", "avg_fanout",
     "sublist_stats", "imports", "rtt", "domain", "System recvQ",
 }  # fmt: skip
