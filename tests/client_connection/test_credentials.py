@@ -73,6 +73,18 @@ def test_a_creds_file_sends_its_jwt_and_a_signature_never_its_seed(tmp_path: Pat
     assert fields_of(Credentials(creds=path))["jwt"] == "eyJ1.eyJq.sig", "it is read anew each time"
 
 
+@pytest.mark.parametrize(
+    "credentials",
+    [Credentials(nkey_seed=given) for given in (SEED[:-9], SEED.lower(), f"{SEED}!", f"# mine\n{SEED}\n")]
+    + [Credentials(creds=CREDS)],
+)
+def test_a_secret_in_place_of_its_path_is_not_quoted_in_the_error(credentials: Credentials) -> None:
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        fields_of(credentials)
+    told = f"{caught.value} {caught.value.value} {caught.value.hint}".upper()
+    assert SEED[:20] not in told and "EYJ0" not in told
+
+
 @pytest.mark.parametrize("content", ["", "hello", CREDS.replace("SEED", "LEAF"), CREDS.replace("JWT", "JOT"), "\xff"])
 def test_a_file_that_holds_something_else_is_a_configuration_error(tmp_path: Path, content: str) -> None:
     path = tmp_path / "user.creds"

@@ -91,4 +91,12 @@ def _read(path: Path, what: str) -> str:
         return path.expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-        raise ConfigError(f"the {what} {path} cannot be read: {reason}", value=str(path)) from None
+        shown = _shown(path)
+        raise ConfigError(f"the {what} {shown} cannot be read: {reason}", value=shown, hint="give a path") from None
+
+
+def _shown(path: Path) -> str:
+    """The path for error texts. Who gives the secret itself in place of a path, mistyped or with its whole file, does not
+    find it in a log: seeds and JWTs have such runs of letters and digits, names of files seldom."""
+    text = str(path)
+    return "(not shown: it may be a secret)" if re.search("[A-Za-z0-9]{20}", text) else text
