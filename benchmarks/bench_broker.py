@@ -90,6 +90,11 @@ CASES = [
             "write_size": 1280,
         },
     ),
+    Case(
+        "8to100_128",
+        "8 publishers send one message each to 100 subscribers, and again",
+        {"payload": 128, "messages": 4_000, "publishers": 8, "subscribers": 100, "in_step": True},
+    ),
     Case("users_128", "1to1_128 with user and password", {"payload": 128, "messages": 1_000_000}, "users"),
     Case("permissions_128", "1to1_128 with permissions", {"payload": 128, "messages": 1_000_000}, "permissions"),
     Case(
@@ -159,7 +164,7 @@ def run_generator(case: Case, server: Contestant, *, smoke: bool) -> Outcome:
     """One run in its own process. A failing generator ends the benchmark, because its figures would be wrong."""
     shape = dict(case.shape)
     if smoke:
-        shape["messages"] = SMOKE_REQUESTS if "request_reply" in shape else SMOKE_MESSAGES
+        shape["messages"] = SMOKE_REQUESTS if "request_reply" in shape or "in_step" in shape else SMOKE_MESSAGES
     spec = json.dumps(asdict(Spec(port=server.port, pid=server.pid, **shape)))
     command = [sys.executable, str(Path(__file__).with_name("load_generator.py")), spec]
     try:
@@ -223,7 +228,7 @@ def print_row(case: Case, row: Row) -> None:
     print(
         f"{'':<12} {spell(real.rate, 1000, 0) + ' ' + unit:<29}{spell(ours.rate, 1000, 0) + ' ' + unit:<24}{case.what}"
     )
-    if case.shape.get("request_reply"):
+    if case.shape.get("request_reply") or case.shape.get("in_step"):
         waits = [f"p50 {delay_of(one, 'p50'):.0f} p99 {delay_of(one, 'p99'):.0f} us" for one in row]
         print(f"{'':<12} {waits[0]:<29}{waits[1]:<24}{'':<36}{''.join(waits[2:])}".rstrip())
 

@@ -41,11 +41,12 @@ class Spec:
     varied: bool = False  # consecutive control lines differ, because the payload's size does
     write_size: int = WRITE_SIZE  # bytes per write of a publisher; 0: one message
     tls: bool = False
+    in_step: bool = False  # publishers send one message each to all subscribers, and again once all have arrived
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Measurements of a run; times in seconds, latencies in microseconds (request/reply only)."""
+    """Measurements of a run; times in seconds, latencies in microseconds (of requests, and of rounds in step)."""
 
     published: int
     delivered: int
@@ -286,6 +287,33 @@ def run_request_reply(spec: Spec) -> Outcome:
     return Outcome(count, count, seconds, used.scheduled, used.ticks, own, p50, p99)
 
 
+def run_in_step(spec: Spec) -> Outcome:
+    """Latencies are per round, from its first byte out to the last byte in at the last subscriber."""
+    publishers = [open_link(spec.port) for _ in range(spec.publishers)]
+    subscribers = [open_link(spec.port) for _ in range(spec.subscribers)]
+    for link in subscribers:
+        link.sendall(b"SUB bench.step 1\r\nPING\r\n")
+        read_until(link, b"PONG\r\n")
+    tail = b" %d\r\n%b\r\n" % (spec.payload, b"x" * spec.payload)
+    expected = (b"MSG bench.step 1" + tail) * spec.publishers
+    rounds = -(-spec.messages // spec.publishers)
+    latencies: list[int] = []
+    before, own_before, start = read_cpu_time(spec.pid), time.process_time(), time.perf_counter()
+    for _ in range(rounds):
+        sent = time.perf_counter_ns()
+        for link in publishers:
+            link.send(b"PUB bench.step" + tail)
+        for link in subscribers:
+            receive_exactly(link, expected)
+        latencies.append(time.perf_counter_ns() - sent)
+    seconds = time.perf_counter() - start
+    used, own = read_cpu_time(spec.pid).since(before), time.process_time() - own_before
+    latencies.sort()
+    p50, p99 = (latencies[int(rounds * part)] / 1000 for part in (0.50, 0.99))
+    count = rounds * spec.publishers
+    return Outcome(count, count * spec.subscribers, seconds, used.scheduled, used.ticks, own, p50, p99)
+
+
 def receive_exactly(link: socket.socket, expected: bytes) -> None:
     """The next bytes must be `expected`. A PING of the server before or after them is answered."""
     received = b""
@@ -303,7 +331,8 @@ def receive_exactly(link: socket.socket, expected: bytes) -> None:
 
 def main() -> int:
     spec = Spec(**json.loads(sys.argv[1]))
-    outcome = run_request_reply(spec) if spec.request_reply else run_flood(spec)
+    run = run_request_reply if spec.request_reply else run_in_step if spec.in_step else run_flood
+    outcome = run(spec)
     print(json.dumps(asdict(outcome)))
     return 0
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import ClassVar
 
@@ -315,6 +316,50 @@ def test_callbacks_after_the_reads_run_when_all_ready_links_have_been_read() -> 
                 await owner.received.wait()
             await asyncio.sleep(0)
             assert Gatherer.calls == ["read", "read", "after", "after"]
+        for owner in owners:
+            await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+class Joiner(Echo):
+    """Asks at every read for a call when the round is over."""
+
+    calls: ClassVar[list[str]] = []
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        self.calls.append("last" if not loop.together(lambda: self.calls.append("over")) else "read")
+        loop.after_reads(lambda: self.calls.append("after"))
+        return super().receive(buffer, filled)
+
+
+def test_a_round_of_reads_ends_before_anything_else_runs_and_a_lone_read_is_no_round() -> None:
+    async def scenario() -> None:
+        Joiner.calls.clear()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        assert not loop.together(Joiner.calls.clear)  # nothing is being read
+        made: asyncio.Queue[Echo] = asyncio.Queue()
+        server = await listen("127.0.0.1", 0, lambda: Joiner(made))
+        address = server.sockets[0].getsockname()[:2]
+        with ExitStack() as stack:
+            peers = [stack.enter_context(socket.create_connection(address)) for _ in range(3)]
+            owners = [await made.get() for _ in peers]
+            for peer in peers:
+                peer.sendall(b"x")  # all have arrived before the loop polls again
+            for owner in owners:
+                await owner.received.wait()
+            await asyncio.sleep(0)
+            assert Joiner.calls == ["read", "read", "last", "over", "over", "after", "after", "after"]
+            Joiner.calls.clear()
+            owners[0].received.clear()
+            peers[0].sendall(b"x")
+            await owners[0].received.wait()
+            await asyncio.sleep(0)
+            assert Joiner.calls == ["last", "after"]
         for owner in owners:
             await owner.ended
         server.close()

@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 
 class Accounts:
-    """All accounts, by name. `schedule` is passed to the routers (see Router). Invalid imports are logged and left out
-    (BrokerOptions refuses those of a configuration).
+    """All accounts, by name. `schedule` and `together` are passed to the routers (see Router). Invalid imports are logged
+    and left out (BrokerOptions refuses those of a configuration).
     """
 
     def __init__(
@@ -34,10 +34,12 @@ class Accounts:
         system_account: str,
         schedule: Callable[[Callable[[], None]], object],
         max_pending: int,
+        together: Callable[[Callable[[], None]], bool] | None = None,
     ) -> None:
         self._accounts: dict[str, Account] = {}
         self._system_account = system_account
         self._schedule = schedule
+        self._together = together
         self._max_pending = max_pending
         self._streams: list[StreamImports] = []
         self._services: list[ServiceImport] = []
@@ -97,7 +99,7 @@ class Accounts:
 
     def _add(self, name: str, options: AccountOptions | None) -> Account:
         # The choice among queue group members must be even, not unpredictable.
-        router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending)
+        router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending, self._together)
         account = self._accounts[name] = Account(name, router, options, name == self._system_account)
         account.system_account = self._system_account
         return account

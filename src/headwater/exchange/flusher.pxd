@@ -1,6 +1,8 @@
 cimport cython
 from headwater.exchange.sublist cimport Outlet
 
+cdef Py_ssize_t _TOGETHER
+
 cdef int _read_ahead(list[Outlet] dirty, Py_ssize_t first, Py_ssize_t last) except -1
 
 
@@ -17,8 +19,13 @@ cdef class Flusher:
     cdef list _spare
     cdef bint _scheduled
     cdef bint _reading
+    cdef object _together
+    cdef bint _expected
+    cdef Py_ssize_t _collected
+    cdef list _publishers
 
     cpdef int mark(self, Outlet outlet) except? -1
     cpdef int begin_read(self) except? -1
     cpdef int end_read(self) except? -1
     cdef int _flush_dirty(self) except? -1
+    cpdef int end_client_read(self, object publisher, Py_ssize_t size) except? -1

@@ -1,10 +1,12 @@
 """Writes the output of one router: collects outlets with new output, and writes them together.
 
-    deliver ─▶ mark(outlet) ─▶ dirty list ─┬─ while a client's input is parsed: at its end (`end_read`)
+    deliver ─▶ mark(outlet) ─▶ dirty list ─┬─ while a client's input is parsed: at its end (`end_read`), or, where others
+                                           │  are read in the same round of the loop, at the round's (`end_client_read`)
                                            └─ otherwise: once per loop iteration (`schedule`)
 
 After each write it compares the bytes still pending with two limits: above the lower one the outlet is `congested`, and
-the caller holds its publishers back; above the upper one it is a slow consumer, and is disconnected.
+the caller holds its publishers back; above the upper one it is a slow consumer, and is disconnected. Publishers whose
+output was collected are held back by the flusher itself, all of the round: it does not know which of them it was.
 """
 
 import logging
@@ -19,6 +21,7 @@ else:
     from headwater.exchange.sublist import Outlet
 
 from collections.abc import Callable
+from typing import Protocol
 
 logger = logging.getLogger("headwater.exchange.router")
 
@@ -26,6 +29,17 @@ STALL_AT: int = 8 << 20  # pending bytes of one client above which its publisher
 STALL_SHARE: int = 4  # or above this part of max_pending, if less: a few publishers' reads must fit in the rest
 ROUTE_STALL_AT: int = 1 << 20  # STALL_AT for a peer: many depend on it, and pending bytes that stay in caches cost less
 MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is disconnected (nats-server's default)
+# Bytes of input, and of one outlet's output, that may wait for the end of a round: the client that is read first waits for
+# no more than the parsing of these, and outlets that are behind are written at once, so that they are noticed.
+TOGETHER: int = 16 << 10
+_TOGETHER: cython.Py_ssize_t = TOGETHER  # in C, as in `wire.memory`
+
+
+class Publisher(Protocol):
+    """Whom the flusher can hold back."""
+
+    def hold_back(self, congested: list[Outlet]) -> None:
+        """Receivers of the messages of its last read are far behind."""
 
 
 def _read_ahead(dirty: list[Outlet], first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> cython.int:
@@ -42,10 +56,16 @@ def _read_ahead(dirty: list[Outlet], first: cython.Py_ssize_t, last: cython.Py_s
 
 class Flusher:
     """`schedule(function)` runs the function once, later in this loop iteration. `max_pending`: limit of one client's
-    pending bytes.
+    pending bytes. `together(function)` runs it once the round of reads is over, and returns False, without doing so, where
+    no other client is left to be read in it; None on loops that have no rounds.
     """
 
-    def __init__(self, schedule: Callable[[Callable[[], None]], object], max_pending: int) -> None:
+    def __init__(
+        self,
+        schedule: Callable[[Callable[[], None]], object],
+        max_pending: int,
+        together: Callable[[Callable[[], None]], bool] | None = None,
+    ) -> None:
         self.max_pending = max_pending
         self.stall_at = min(STALL_AT, max_pending // STALL_SHARE)
         self.route_stall_at = min(ROUTE_STALL_AT, max_pending // STALL_SHARE)
@@ -58,6 +78,10 @@ class Flusher:
         self._spare: list[Outlet | None] | None = None  # a list of nothing but None for the next turn
         self._scheduled = False
         self._reading = False
+        self._together = together
+        self._expected = False  # `together` will call `_end_round`
+        self._collected = 0  # bytes of input of the round whose output is not written yet
+        self._publishers: list[Publisher] = []  # who sent them
 
     def mark(self, outlet: Outlet) -> cython.int:
         """Schedule the output of `outlet` to be written in this loop iteration."""
@@ -69,6 +93,8 @@ class Flusher:
         else:
             self._dirty.append(outlet)
         self._marked += 1
+        if outlet.output.size - outlet.output.head > _TOGETHER:
+            self._collected = _TOGETHER
         if not self._scheduled and not self._reading:
             self._scheduled = True
             self._schedule(self.flush)
@@ -88,6 +114,26 @@ class Flusher:
             return 0
         self._flush_dirty()
         return 1
+
+    def end_client_read(self, publisher: Publisher, size: cython.Py_ssize_t) -> cython.int:
+        """As `end_read`, for a read of `size` bytes that is perhaps one of several in a round of the loop: their output is
+        then written together, one write for each receiver. A lone read's is written at once."""
+        self._reading = False
+        if self._marked == 0:
+            return 0
+        self._collected += size
+        if self._together is not None and self._collected <= _TOGETHER:
+            if not self._expected:
+                self._expected = self._together(self._end_round)
+            if self._expected:
+                self._publishers.append(publisher)
+                return 1
+        self._flush_dirty()
+        return 1
+
+    def _end_round(self) -> None:
+        self._expected = False
+        self._flush_dirty()
 
     def flush(self) -> None:
         """Write all pending output, and disconnect slow consumers."""
@@ -119,6 +165,12 @@ class Flusher:
             if waiting > self.route_stall_at and (outlet.is_route or waiting > self.stall_at):
                 self._fell_behind(outlet, waiting)
         self._spare = dirty
+        self._collected = 0
+        if self._publishers:
+            publishers, self._publishers = self._publishers, []
+            if self.congested:
+                for publisher in publishers:
+                    publisher.hold_back(self.congested)
         return 0
 
     def _fell_behind(self, outlet: Outlet, waiting: int) -> None:

@@ -189,14 +189,19 @@ class PeerForwarding:
 class Router:
     """Interest and delivery for one subject space.
 
-    `schedule` and `max_pending` are passed to the flusher. `seed` starts the choice among queue members; any integer.
+    `schedule`, `max_pending` and `together` are passed to the flusher. `seed` starts the choice among queue members; any
+    integer.
     """
 
     def __init__(
-        self, schedule: Callable[[Callable[[], None]], object], seed: int, max_pending: int = MAX_PENDING
+        self,
+        schedule: Callable[[Callable[[], None]], object],
+        seed: int,
+        max_pending: int = MAX_PENDING,
+        together: Callable[[Callable[[], None]], bool] | None = None,
     ) -> None:
         self.sublist = Sublist()
-        self.flusher = Flusher(schedule, max_pending)
+        self.flusher = Flusher(schedule, max_pending, together)
         self.chance = Xorshift(seed)
         self.forwarding: PeerForwarding | None = None  # None without a cluster, which then costs nothing
         self.junction: PeerForwarding | None = None  # set if there are both a cluster and leaf nodes

@@ -154,7 +154,7 @@ class Session(ClientOpHandler):
             if self.tracer is not None:
                 self.tracer.received(slice_bytes(buffer, 0, used))
         finally:
-            written = router.end_read()
+            written = router.flusher.end_client_read(self, filled)
         if router.flusher.congested:
             self.sessions.hold_back(self, router.flusher.congested)
         if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
@@ -163,6 +163,10 @@ class Session(ClientOpHandler):
             large = used > (LARGE_MESSAGE if written != 0 else 65536) * count
             self.link.read_large(large, self.parser.incomplete, written == 0 and used > LARGE_MESSAGE * count)
         return used
+
+    def hold_back(self, congested: list[Outlet]) -> None:
+        """Pause reading from this client for a moment: `congested` are too far behind."""
+        self.sessions.hold_back(self, congested)
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone: remove its interest."""

@@ -60,6 +60,8 @@ cdef class ReadyLinks:
     cdef public list last
     cdef public object report
     cdef bint _pause_next
+    cdef Py_ssize_t _left
+    cdef list _rounds
     cdef Epoll _epoll
     cdef list _links
 
@@ -69,3 +71,5 @@ cdef class ReadyLinks:
     cdef int _pause(self) except -1
     cdef int _read_broken(self, Py_ssize_t count) except -1
     cdef int _run_afterwards(self) except -1
+    cpdef bint together(self, object callback) except? -1
+    cdef int _end_round(self) except -1

@@ -197,6 +197,8 @@ class ReadyLinks:
         self._pause_next = False  # before epoll is asked again
         self._epoll = Epoll(epoll)
         self._links: list[Endpoint | None] = []  # by descriptor
+        self._left = 0  # descriptors that are still to be looked at in this round of reads
+        self._rounds: list[Callable[[], object]] = []
 
     def add(self, descriptor: int, link: Endpoint) -> None:
         """Read this link when it is ready."""
@@ -216,6 +218,14 @@ class ReadyLinks:
     def close(self) -> None:
         self._links.clear()
         self._epoll.close()
+
+    def together(self, callback: Callable[[], object]) -> cython.bint:
+        """Call `callback` when this round of reads is over, before anything else runs; False, without doing so, where no
+        other link is left to be read in it."""
+        if self._left == 0:
+            return False
+        self._rounds.append(callback)
+        return True
 
     def wait(self, left: cython.double) -> list[tuple[int, int]]:
         """Read links until the loop has something to do or `left` seconds have passed (below 0: without a limit). Returns
@@ -257,12 +267,14 @@ class ReadyLinks:
                     descriptor = epoll.descriptor_at(index)
                     events = epoll.events_at(index)
                     link = self._link(descriptor)
+                    self._left = count - index - 1
                     if link is None and epoll.is_timer(descriptor):
                         seen -= 1
                     elif link is None or events != READABLE or not link.read_ready(most):
                         others.append((descriptor, events))
                         seen -= descriptor == self.own
                 seen += count
+                self._end_round()
                 if again == 0 or others or not self.afterwards or len(self.afterwards) < MANY_AFTERWARDS:
                     break
                 again -= 1
@@ -328,6 +340,12 @@ class ReadyLinks:
                 link = self._link(self._epoll.descriptor_at(index))
                 while link is not None and link.read_ready(LEAST_READ):
                     pass
+        return 0
+
+    def _end_round(self) -> cython.int:
+        if self._rounds:
+            callbacks, self._rounds = self._rounds, []
+            self._run(callbacks)
         return 0
 
     def _run_afterwards(self) -> cython.int:
@@ -441,6 +459,10 @@ class DirectLoop(asyncio.SelectorEventLoop):
     def pauses_made(self) -> int:
         """How often the loop has paused before it read, so that it found more (`net.moderation`)."""
         return self.ready.pauses
+
+    def together(self, callback: Callable[[], object]) -> bool:
+        """See `ReadyLinks.together`."""
+        return self.ready.together(callback)
 
     def never_pause(self) -> None:
         """Read at once, however little there is."""

@@ -205,9 +205,9 @@ class Broker:
         schedule = getattr(loop, "after_callbacks", loop.call_soon)  # headwater.net.direct_loop
         if options.no_read_pauses:
             getattr(loop, "never_pause", lambda: None)()
-        accounts = Accounts(
-            [*options.accounts, *gate.more_accounts], gate.system_account, schedule, options.max_pending
-        )
+        listed = [*options.accounts, *gate.more_accounts]
+        together = getattr(loop, "together", None)
+        accounts = Accounts(listed, gate.system_account, schedule, options.max_pending, together)
         sessions = Sessions(options, accounts, gate, self._info(), time.monotonic, journal=self.journal)
         sessions.keys = self.identity.keys
         self._map_subjects(accounts, options.cluster.name if options.cluster is not None else "")
