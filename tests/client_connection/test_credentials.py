@@ -81,8 +81,8 @@ def test_a_creds_file_sends_its_jwt_and_a_signature_never_its_seed(tmp_path: Pat
 def test_a_secret_in_place_of_its_path_is_not_quoted_in_the_error(credentials: Credentials) -> None:
     with pytest.raises(ConfigError, match="cannot be read") as caught:
         fields_of(credentials)
-    told = f"{caught.value} {caught.value.value} {caught.value.hint}".upper()
-    assert SEED[:20] not in told and "EYJ0" not in told
+    shown = f"{caught.value} {caught.value.value} {caught.value.hint}".upper()
+    assert SEED[:20] not in shown and "EYJ0" not in shown
 
 
 @pytest.mark.parametrize("content", ["", "hello", CREDS.replace("SEED", "LEAF"), CREDS.replace("JWT", "JOT"), "\xff"])
