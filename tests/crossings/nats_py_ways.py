@@ -4,9 +4,10 @@ Its headers are a map: of a name that comes twice the last value stays. `WayOut.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from crossings.errand import READY, Errand, Received
 from crossings.messages import Got
@@ -18,6 +19,8 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import NoKeysError, NotFoundError
 from nats.js.kv import KeyValue
 from support.nats_py_flush import flushed
+
+T = TypeVar("T")
 
 BATCH = 7
 TRIES = 20  # to see keys that are there
@@ -145,25 +148,25 @@ async def kv_watch(errand: Errand) -> Received:
             yield _entry_got(entry)
 
 
-async def _keys(found: KeyValue) -> list[str]:
-    """nats-py takes "nothing pending, nothing come" for an empty bucket: wrong when the answer to its question about the
-    consumer overtakes what the consumer sent, as on two routes from one server. So it is repeated."""
+async def _watched(ask: Callable[[], Awaitable[list[T]]]) -> list[T]:
+    """nats-py takes "nothing pending, nothing come" for an empty bucket or key: wrong when the answer to its question about
+    the consumer overtakes what the consumer sent, as on two routes from one server, or on a busy machine. So it is repeated."""
     for _ in range(TRIES):
         try:
-            return await found.keys()
+            return await ask()
         except NoKeysError:
             await asyncio.sleep(0)
     return []
 
 
 async def kv_keys(errand: Errand) -> Received:
-    for key in await _keys(await bucket(errand)):
+    for key in await _watched((await bucket(errand)).keys):
         yield Got(f"$KV.CROSS.{key}", None)
 
 
 async def kv_history(errand: Errand) -> Received:
     found = await bucket(errand)
-    entries = [entry for key in await _keys(found) for entry in await found.history(key)]
+    entries = [entry for key in await _watched(found.keys) for entry in await _watched(partial(found.history, key))]
     for entry in sorted(entries, key=lambda one: one.revision or 0):
         yield _entry_got(entry)
 

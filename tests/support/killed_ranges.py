@@ -87,7 +87,7 @@ class Killed:
 def run(directory: Path, events: int, kills: int, seed: int) -> Outcome:
     """Read until there were so many kills, and once more without."""
     warnings = Warnings()
-    logger = logging.getLogger("headwater.spark")
+    logger = logging.getLogger("headwater")
     logger.addHandler(warnings)
     broker = Killed(directory, random.Random(seed), kills)
     try:

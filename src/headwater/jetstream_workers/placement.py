@@ -26,7 +26,7 @@ def owner_of(account: str, stream: str, count: int) -> int:
 
 _LONG = {
     (b"STREAM", b"MSG"), (b"STREAM", b"LEADER"), (b"STREAM", b"PEER"),
-    (b"CONSUMER", b"DURABLE"), (b"CONSUMER", b"MSG"), (b"CONSUMER", b"LEADER"),
+    (b"CONSUMER", b"DURABLE"), (b"CONSUMER", b"MSG"), (b"CONSUMER", b"LEADER"), (b"CONSUMER", b"PEER"),
 }  # fmt: skip
 """Verbs of three tokens; all others have two."""
 
