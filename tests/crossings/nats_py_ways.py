@@ -150,7 +150,7 @@ async def kv_watch(errand: Errand) -> Received:
 
 async def _watched(ask: Callable[[], Awaitable[list[T]]]) -> list[T]:
     """nats-py takes "nothing pending, nothing come" for an empty bucket or key: wrong when the answer to its question about
-    the consumer overtakes what the consumer sent, as on two routes from one server, or on a busy machine. So it is repeated."""
+    the consumer overtakes what the consumer sent, as on two routes from one server or on a busy machine. It is repeated."""
     for _ in range(TRIES):
         try:
             return await ask()
