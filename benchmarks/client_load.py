@@ -8,6 +8,7 @@ measurement.
 
 import asyncio
 import json
+import os
 import resource
 import socket
 import sys
@@ -378,7 +379,9 @@ def main() -> int:
         outcome = uvloop.run(ROLES[spec.role](spec))  # type: ignore[arg-type]
     else:
         outcome = asyncio.run(ROLES[spec.role](spec))  # type: ignore[arg-type]
-    print(json.dumps(asdict(outcome)))
+    print(json.dumps(asdict(outcome)), flush=True)
+    if spec.role == "natsrpy":  # a thread of its own that wants the GIL while the interpreter ends aborts the process
+        os._exit(0)
     return 0
 
 
