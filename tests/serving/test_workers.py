@@ -5,9 +5,13 @@ import json
 import os
 import signal
 import socket
+import urllib.error
+import urllib.request
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
+import nats
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -231,5 +235,116 @@ def test_each_worker_reports_what_a_reload_has_changed(tmp_path: Path) -> None:
         process.send_signal(signal.SIGHUP)
         lines = [until_printed(process, "Reloaded server configuration\n") for _ in range(2)]
         assert sum(line.endswith("Reloaded: max_payload = 3000\n") for part in lines for line in part) == 2
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def logged_in(port: int, user: str) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 60) as link:
+        link.sendall(b'CONNECT {"verbose":false,"user":"%b","pass":"p"}\r\n' % user.encode())
+        return admitted(link)
+
+
+def test_a_worker_that_replaces_another_has_what_a_reload_has_loaded(tmp_path: Path) -> None:
+    """It had the configuration of the start, and let in users that a reload had removed."""
+    file = tmp_path / "server.conf"
+    file.write_text("authorization { users: [{user: a, password: p}, {user: b, password: p}] }\n")
+    with started("--workers", "2", "-c", str(file)) as process:
+        port, _ = ready(process)
+        assert logged_in(port, "b")
+        file.write_text("authorization { users: [{user: a, password: p}] }\n")
+        process.send_signal(signal.SIGHUP)
+        for _ in range(2):
+            until_printed(process, "Reloaded server configuration\n")
+        for number, worker in enumerate(children(process.pid), 1):
+            os.kill(worker, signal.SIGKILL)
+            until_printed(process, f"worker {number} is replaced\n")
+        found = [(logged_in(port, "a"), logged_in(port, "b")) for _ in range(20)]
+        assert found == [(True, False)] * 20
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_a_worker_that_replaces_another_does_not_have_what_the_workers_refused(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    file.write_text("max_payload: 2000\n")
+    with started("--workers", "2", "-c", str(file)) as process:
+        port, _ = ready(process)
+        for refused in (
+            'max_payload: 3000\ncluster { listen: "127.0.0.1:-1" }\n',
+            "max_payload: 3000\nlog_size_limit: 1000\n",
+            "max_pa",
+        ):
+            file.write_text(refused)
+            process.send_signal(signal.SIGHUP)
+            lines = [line for _ in range(2) for line in until_printed(process, "\n")]
+            assert all("Failed to reload server configuration: " in line for line in lines), lines
+        os.kill(children(process.pid)[1], signal.SIGKILL)
+        until_printed(process, "worker 2 is replaced\n")
+        for _ in range(20):
+            with RawLink(port) as link:
+                assert b'"max_payload":2000' in link.greeting
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_a_request_to_reload_that_reaches_one_worker_reloads_all(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    accounts = "system_account: S\naccounts { S { users: [{user: s, password: p}] } }\n"
+    file.write_text(f"{accounts}max_payload: 2000\n")
+
+    async def ask(port: int) -> None:
+        async with await nats.connect(f"nats://s:p@127.0.0.1:{port}") as client:
+            server = client._server_info["server_id"]
+            answer = await client.request(f"$SYS.REQ.SERVER.{server}.RELOAD", b"", timeout=30)
+            assert "error" not in json.loads(answer.data)
+
+    with started("--workers", "2", "-c", str(file)) as process:
+        port, _ = ready(process)
+        file.write_text(f"{accounts}max_payload: 3000\n")
+        asyncio.run(ask(port))
+        for _ in range(2):
+            until_printed(process, "Reloaded: max_payload = 3000\n")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def page(port: int, path: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+        found: dict[str, Any] = json.loads(answer.read())
+        return found
+
+
+def test_the_pages_are_about_the_clients_of_all_workers(tmp_path: Path) -> None:
+    """/varz, /subsz, /accountz, /accstatz and /eventz were about the first worker, and did not say so."""
+
+    async def look(port: int, monitor: int) -> None:
+        async with one_client_at_each(port, 2) as clients:
+            for client in clients:
+                await client.subscribe("a.b")
+                await client.publish("c", b"12345")
+                await flushed(client)
+            connected = page(monitor, "/connz")["total"]
+            general = page(monitor, "/varz")
+            assert (general["connections"], general["in_msgs"], general["in_bytes"]) == (connected, 2, 10)
+            (account,) = page(monitor, "/accstatz")["account_statz"]
+            assert (account["conns"], account["received"]["msgs"]) == (connected, 2)
+            assert page(monitor, "/accountz?acc=$G")["account_detail"]["client_connections"] == connected
+            for path in ("/subsz", "/subscriptionsz"):
+                listed = page(monitor, f"{path}?subs=1")["subscriptions_list"]
+                assert sorted((one["subject"], one["worker"]) for one in listed) == [("a.b", 1), ("a.b", 2)]
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                page(monitor, "/subsz?subs=maybe")
+            with refused.value as error:
+                assert error.code == 400
+        assert not any(logged_in(port, "nobody") for _ in range(20))
+        assert {one["worker"] for one in page(monitor, "/eventz?kind=login_failed")["events"]} == {1, 2}
+
+    file = tmp_path / "server.conf"
+    file.write_text("authorization { users: [{user: a, password: p}] }\nno_auth_user: a\n")
+    with started("--workers", "2", "-m", "-1", "-c", str(file)) as process:
+        port, lines = ready(process)
+        (line,) = [line for line in lines if "http monitor on" in line]
+        asyncio.run(asyncio.wait_for(look(port, int(line.rpartition(":")[2])), 60))
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

@@ -1,4 +1,4 @@
-"""/jsz, /connz, /healthz and /metrics of `serve --workers`: the first worker asks the others, and shows them as one server.
+"""The pages of WHOLE and /metrics of `serve --workers`: the first worker asks the others, and shows them as one server.
 
     page of this worker ─┐
     page of each other  ─┴─ `joined_…` ─▶ one document: sums, and lists after one another
@@ -8,7 +8,7 @@ are about the first worker. Questions go over the `Line` (jetstream_workers/line
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +16,17 @@ import msgspec
 
 from headwater.errors import ConfigError, JetStreamError
 from headwater.jetstream_workers.line import ALL, Line, Reply
-from headwater.monitoring.connz import SORTS, connz
-from headwater.monitoring.jsz import healthz, jsz
+from headwater.model.timestamps import parse_time
+from headwater.monitoring.connz import SORTS
+from headwater.monitoring.pages import PAGES
 from headwater.monitoring.parameters import Parameters, identifier, page, switch
 from headwater.monitoring.steps import in_turns
 from headwater.monitoring.view import View
+from headwater.net.journal import MOST_EVENTS
 
 if TYPE_CHECKING:
     from headwater.monitoring.gauges import Gauges
 
-PAGE = 1024  # as in /connz
 _SUMMED = ("memory", "storage", "reserved_memory", "reserved_storage", "streams", "consumers", "messages", "bytes")
 
 Document = dict[str, Any]
@@ -60,9 +61,8 @@ class PageAnswers:
 async def own_page(view: View, path: str, parameters: Parameters) -> Answer:
     """A page about this worker only."""
     try:
-        if path == "/healthz":
-            return healthz(view, parameters)
-        return 200, await in_turns((jsz if path == "/jsz" else connz)(view, parameters))
+        status, document = PAGES[path][1](view, parameters)
+        return status, await in_turns(document) if isinstance(document, Generator) else document
     except ConfigError as error:
         return 400, error.message
 
@@ -93,9 +93,9 @@ async def whole_page(view: View, line: Line, path: str, parameters: Parameters) 
     if path == "/healthz" and any(switch(parameters, name) for name in ALIVE):
         return await own_page(view, path, parameters)
     query = dict(parameters)
-    if path == "/connz":
+    if path in IN_PARTS:
         try:
-            offset, limit = page(parameters, PAGE)
+            offset, limit = page(parameters, IN_PARTS[path])
         except ConfigError as error:
             return 400, error.message
         query |= {"offset": "0", "limit": str(offset + limit)}
@@ -105,10 +105,19 @@ async def whole_page(view: View, line: Line, path: str, parameters: Parameters) 
         text = error.description.rpartition(": ")[2]
         return 503, {"status": "unavailable", "error": text} if path == "/healthz" else text
     pages: list[Answer] = [await own_page(view, path, query), *(msgspec.json.decode(answer) for answer in answers)]
-    return WHOLE[path](pages, parameters)
+    return joined(path, pages, parameters)
+
+
+def joined(path: str, pages: list[Answer], parameters: Parameters) -> Answer:
+    """One page of those of all workers, the first worker's first; or the first that says why there is none."""
+    bad = next((one for one in pages if one[0] != 200), None)
+    return bad if bad is not None and path != "/healthz" else WHOLE[path](pages, parameters)
 
 
 ALIVE = ("js-enabled-only", "js-enabled", "js-server-only")
+PAGE = 1024
+IN_PARTS = {"/connz": PAGE, "/subsz": PAGE, "/subscriptionsz": PAGE, "/eventz": MOST_EVENTS}
+"""Pages of lists, and how much of one there is unless `limit` says otherwise."""
 
 
 def joined_health(pages: list[Answer], parameters: Parameters) -> Answer:
@@ -122,9 +131,6 @@ def joined_health(pages: list[Answer], parameters: Parameters) -> Answer:
 
 def joined_jsz(pages: list[Answer], parameters: Parameters) -> Answer:
     """Sums, and each account with its streams of all workers."""
-    bad = next((one for one in pages if one[0] != 200), None)
-    if bad is not None:
-        return bad
     whole: Document = pages[0][1]
     accounts: dict[str, Document] = {one["name"]: one for one in whole.get("account_details", ())}
     for _, document in pages[1:]:
@@ -152,9 +158,6 @@ def _add(whole: Document, part: Document) -> None:
 
 def joined_connz(pages: list[Answer], parameters: Parameters) -> Answer:
     """The clients of all in one order, each with its `worker`; a client's number is that of its worker."""
-    bad = next((one for one in pages if one[0] != 200), None)
-    if bad is not None:
-        return bad
     offset, limit = page(parameters, PAGE)
     found = []
     for number, (_, document) in enumerate(pages, 1):
@@ -167,9 +170,106 @@ def joined_connz(pages: list[Answer], parameters: Parameters) -> Answer:
     return 200, {**whole, "connections": shown}
 
 
+def joined_eventz(pages: list[Answer], parameters: Parameters) -> Answer:
+    """The events of all, newest first, each with its `worker`."""
+    offset, limit = page(parameters, MOST_EVENTS)
+    whole: Document = {**pages[0][1], "offset": offset, "limit": limit}
+    for _, document in pages[1:]:
+        _count(whole, document, ("total",))
+        _count(whole["counts"], document["counts"], document["counts"])
+    found = [{**one, "worker": number} for number, (_, document) in enumerate(pages, 1) for one in document["events"]]
+    found.sort(key=lambda one: parse_time(one["time"]), reverse=True)
+    return 200, {**whole, "events": found[offset : offset + limit]}
+
+
+def joined_varz(pages: list[Answer], parameters: Parameters) -> Answer:
+    """What is counted is the sum; settings, times, and routes to the other workers are those of the first."""
+    whole: Document = pages[0][1]
+    for _, document in pages[1:]:
+        _count(whole, document, _COUNTED)
+        for name in ("slow_consumer_stats", "stale_connection_stats", "events"):
+            _count(whole[name], document[name], document[name])
+        _count(whole["disk_io_wait_stats"], document["disk_io_wait_stats"], ("waiters", "waits", "wait_time"))
+        _keep_largest(whole["disk_io_wait_stats"], document["disk_io_wait_stats"], ("max_wait_time",))
+        stats = document["jetstream"].get("stats")
+        if stats and whole["jetstream"]:
+            own = whole["jetstream"]["stats"]
+            _count(own, stats, ("memory", "storage"))
+            _count(own["api"], stats["api"], ("total", "errors"))
+            _count(own["writes"], stats["writes"], ("batches", "refused", "waiting_messages", "waiting_bytes"))
+            _keep_largest(own["writes"], stats["writes"], ("sync_p50", "sync_p99", "ack_p50", "ack_p99"))
+    whole["cpu"] = round(whole["cpu"], 1)
+    return 200, whole
+
+
+def joined_subsz(pages: list[Answer], parameters: Parameters) -> Answer:
+    """Each subscription with its `worker`, since the number of its client is that worker's."""
+    offset, limit = page(parameters, PAGE)
+    whole: Document = {**pages[0][1], "offset": offset, "limit": limit}
+    for _, document in pages[1:]:
+        _count(whole, document, ("num_subscriptions", "total"))
+    found = [
+        {**one, "worker": number}
+        for number, (_, document) in enumerate(pages, 1)
+        for one in document.get("subscriptions_list", ())
+    ]
+    if found:
+        whole["subscriptions_list"] = found[offset : offset + limit]
+    return 200, whole
+
+
+def joined_accstatz(pages: list[Answer], parameters: Parameters) -> Answer:
+    """Each account with what its clients have done at all workers."""
+    whole: Document = pages[0][1]
+    accounts: dict[str, Document] = {one["acc"]: one for one in whole["account_statz"]}
+    for _, document in pages[1:]:
+        for one in document["account_statz"]:
+            own = accounts.setdefault(one["acc"], one)
+            if own is one:
+                continue
+            _count(own, one, ("conns", "leafnodes", "total_conns", "num_subscriptions", "slow_consumers"))
+            for way in ("sent", "received"):
+                _count(own[way], one[way], ("msgs", "bytes"))
+    return 200, {**whole, "account_statz": list(accounts.values())}
+
+
+def joined_accountz(pages: list[Answer], parameters: Parameters) -> Answer:
+    """All workers have the same accounts; of one, its clients and their subscriptions are counted."""
+    whole: Document = pages[0][1]
+    if "account_detail" in whole:
+        for _, document in pages[1:]:
+            counted = ("client_connections", "leafnode_connections", "subscriptions")
+            _count(whole["account_detail"], document["account_detail"], counted)
+    return 200, whole
+
+
+_COUNTED = (
+    "connections", "total_connections", "in_msgs", "in_bytes", "in_client_msgs", "in_client_bytes", "out_msgs",
+    "out_bytes", "out_client_msgs", "out_client_bytes", "slow_consumers", "stale_connections", "stalled_clients",
+    "subscriptions", "mem", "cpu", "read_pauses",
+)  # fmt: skip
+"""In /varz. `mem` counts pages twice that workers share since they were forked."""
+
+
+def _count(whole: Document, part: Document, names: Iterable[str]) -> None:
+    for name in names:
+        whole[name] = whole.get(name, 0) + part[name]
+
+
+def _keep_largest(whole: Document, part: Document, names: Iterable[str]) -> None:
+    for name in names:
+        whole[name] = max(whole[name], part[name])
+
+
 WHOLE: dict[str, Callable[[list[Answer], Parameters], Answer]] = {
+    "/varz": joined_varz,
     "/jsz": joined_jsz,
     "/connz": joined_connz,
+    "/accountz": joined_accountz,
+    "/accstatz": joined_accstatz,
+    "/subsz": joined_subsz,
+    "/subscriptionsz": joined_subsz,
+    "/eventz": joined_eventz,
     "/healthz": joined_health,
 }
 """What makes one page of those of all workers, the first worker's first."""

@@ -75,7 +75,7 @@ class Serving:
                 _limit_heaps()  # before its threads: once there are nine heaps, glibc has a limit of its own
             await self.broker.prepare()
             if self.broker.system is not None:
-                self.broker.system.reload = self.reload
+                self.broker.system.reload = self.reload_on_request
             if self.config.monitoring is not None:
                 self.monitoring = running.push_async_exit(self._make_monitoring())
                 self.monitoring.prepare()
@@ -219,6 +219,10 @@ class Serving:
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
         return task
+
+    def reload_on_request(self) -> "asyncio.Task[str]":
+        """As `reload`, for a request in the system account."""
+        return self.reload()
 
     async def _reload(self) -> str:
         if not self._config_file:

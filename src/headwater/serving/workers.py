@@ -45,7 +45,7 @@ from headwater.server.service_manager import READY, STOPPING, notify
 from headwater.serving.event_loop import loop_factory
 from headwater.serving.go_flags import Value
 from headwater.serving.process import PROGRAM, Serving, log_store, run
-from headwater.serving.setup import configure, reopen_log
+from headwater.serving.setup import configure, reopen_log, set_up_logging
 
 if TYPE_CHECKING:
     from headwater.cluster.service import Cluster
@@ -146,6 +146,7 @@ class Worker(Serving):
         self._board = board
         self.broker.stream_services.usage = usage
         self._figures: asyncio.Task[None] | None = None
+        self._parent = os.getppid()
 
     def _greet(self) -> None:
         self._be_quiet()
@@ -160,6 +161,16 @@ class Worker(Serving):
             return super()._apply(fresh)
         finally:
             self._be_quiet()
+
+    def reload_on_request(self) -> "asyncio.Task[str]":
+        """A request of the system account names one worker, but means the server: the others follow, if this one can."""
+        task = super().reload_on_request()
+        task.add_done_callback(self._pass_on_reload)
+        return task
+
+    def _pass_on_reload(self, task: "asyncio.Task[str]") -> None:
+        if not task.cancelled() and not task.exception() and not task.result() and os.getppid() == self._parent:
+            os.kill(self._parent, signal.SIGHUP)
 
     def _orphaned(self) -> None:
         asyncio.get_running_loop().remove_reader(self._lifeline)
@@ -188,6 +199,7 @@ class Worker(Serving):
         cluster = self.broker.cluster
         if cluster is None:
             raise AssertionError("a worker was started without its cluster")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         if self.broker.sessions is not None:
             Seats(self.broker.sessions, self._board, self._number)
         if self.broker.stream_services.line is not None:
@@ -220,6 +232,18 @@ class Worker(Serving):
             await line.until_answered(self._others)
 
 
+def check_shared(config: ServerConfig) -> None:
+    """Raise ConfigError for what workers cannot share, at the start and at a reload."""
+    if config.broker.cluster is not None:
+        raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
+    if config.broker.leafnodes is not None:
+        raise ConfigError(
+            "workers do not share a listener for leaf nodes, nor a hub", hint="leave out leafnodes, or --workers"
+        )
+    if config.logging.size_limit:
+        raise ConfigError("workers share the log file: none may begin a new one", hint="let logrotate do it")
+
+
 class Again:
     """Reads the configuration again for worker `number`, on a request to reload."""
 
@@ -230,7 +254,9 @@ class Again:
         self.number = number
 
     def __call__(self) -> ServerConfig:
-        return self._shape.config(configure(self._flags), self.number, self.place)
+        whole = configure(self._flags)
+        check_shared(whole)
+        return self._shape.config(whole, self.number, self.place)
 
 
 class Workers:
@@ -244,14 +270,7 @@ class Workers:
         spread = bool(flags.get("spread_streams"))
         if spread and (count == 1 or not config.broker.jetstream):
             raise ConfigError("streams can be spread over workers only", hint="--workers 2 -js --spread_streams")
-        if config.broker.cluster is not None:
-            raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
-        if config.broker.leafnodes is not None:
-            raise ConfigError(
-                "workers do not share a listener for leaf nodes, nor a hub", hint="leave out leafnodes, or --workers"
-            )
-        if config.logging.size_limit:
-            raise ConfigError("workers share the log file: none may begin a new one", hint="let logrotate do it")
+        check_shared(config)
         self._config = config
         self._flags = flags
         self._iggy = iggy
@@ -354,7 +373,9 @@ class Workers:
     def _be_worker(self, number: int, place: Place, reports: int) -> int:
         for trapped in SIGNALS:
             signal.signal(trapped, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.pthread_sigmask(
+            signal.SIG_UNBLOCK, set(SIGNALS) - {signal.SIGHUP}
+        )  # it waits until there is what to reload
         os.close(self._lifeline[1])
         for others in self._reports.values():
             others.close()
@@ -394,11 +415,32 @@ class Workers:
         elif number == signal.SIGUSR1:
             with suppress(OSError):
                 reopen_log()
+        elif number == signal.SIGHUP:
+            self._reload()
         elif number == signal.SIGUSR2:
             self._stopping = True  # lame ducks end by themselves
         for process in self._running:
             with suppress(ProcessLookupError):
                 os.kill(process, number)
+
+    def _reload(self) -> None:
+        """Keep what the workers load now for one that replaces another: with the configuration of the start it would let in
+        users that a reload has removed. They judge it in the same way, and log what they find."""
+        from headwater.server.config.reload import compare  # here: a start does not need it
+
+        if not self._flags.get("config"):
+            return
+        try:
+            fresh = configure(dict(self._flags))
+            check_shared(fresh)
+            before, after = (self._shape.config(one, 1, Place(False, (), 0)) for one in (self._config, fresh))
+            if compare(before, after).refused:
+                return
+            if fresh.logging != self._config.logging:
+                set_up_logging(fresh.logging)
+        except HeadwaterError:
+            return
+        self._config = fresh
 
     def _wait(self) -> None:
         """Until no worker is left."""
