@@ -2,7 +2,8 @@
 
 A section begins with a heading that names its command and contains one fenced block, which belongs to the command: it is
 replaced as a whole and must not be edited. The text around it explains the figures and is kept. A block states the commit,
-whether the tree had changes, the date and the load before the run, so that two runs are never mistaken for one measurement.
+whether the tree had changes, the date, the load before the run and the speed of the machine during it, so that two runs are
+never mistaken for one measurement.
 A benchmark that fails leaves its section unchanged, and sets the exit code. Without names all are run but the campaigns:
 those look for faults, take hours, and are recorded by name. Afterwards the parts of the documents that are computed from the
 blocks are generated again.
@@ -15,6 +16,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import machine_speed
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
@@ -71,7 +74,10 @@ def record(name: str) -> bool:
     heading = f"{state_of_the_tree()}, {datetime.date.today()}, load average before {os.getloadavg()[0]:.2f}"
     command = [sys.executable, str(Path(__file__).with_name(f"bench_{name}.py")), *OPTIONS.get(name, [])]
     print(f"{name}: {heading}", flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LONGEST)
+    with machine_speed.Probe() as speed:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LONGEST)
+    heading += f"\nthe machine meanwhile: {speed}"
+    print(heading, flush=True)
     print(done.stdout, flush=True)
     if done.returncode:
         return False

@@ -1,6 +1,8 @@
 """benchmarks/RESULTS.md: each benchmark has its block there, and a command that replaces one leaves the rest."""
 
-import importlib.util
+import threading
+from collections.abc import Iterator
+from importlib import import_module
 from types import ModuleType
 
 import pytest
@@ -10,13 +12,10 @@ BENCHMARKS = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "benchm
 
 
 @pytest.fixture(scope="module")
-def record() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record_script", ROOT / "benchmarks" / "record.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
+def record() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        yield import_module("record")
 
 
 def page(*names: str) -> str:
@@ -66,3 +65,24 @@ def test_an_unknown_benchmark_is_refused_before_anything_runs(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("no such benchmark: nosuch; there are broker, ")
+
+
+def test_a_block_names_the_speed_of_the_machine_while_the_benchmark_ran(
+    record: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speeds = iter([20.0, 36.0, 36.0, 21.0])
+    four = threading.Event()
+
+    def sample() -> float:
+        speed = next(speeds)
+        if speed == 36.0 and probe.samples[-1] == 36.0:
+            four.set()
+            probe._over.set()
+        return speed
+
+    monkeypatch.setattr(record.machine_speed, "sample", sample)
+    monkeypatch.setattr(record.machine_speed, "SECONDS_BETWEEN", 0.0)
+    probe = record.machine_speed.Probe()
+    with probe:
+        assert four.wait(10)
+    assert str(probe) == "28 ns (20-36) of CPU for an addition in Python"
