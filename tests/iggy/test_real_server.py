@@ -121,6 +121,8 @@ def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:
             await client.create_group("s", "t", "g")
             assert sorted((await client.join_group("s", "t", "g")).partitions) == [0, 1]
             await client.leave_group("s", "t", "g")
+            with pytest.raises(IggyError, match="consumer_group_member_not_found"):
+                await client.sync_group("s", "t", "g")
             with pytest.raises(IggyError) as refused:
                 await client.poll("s", "t", 9, strategy=PollingStrategy.first())
             assert refused.value.number == 3007

@@ -4,7 +4,7 @@ A group is an entry of the catalog, on disk before its creation is answered; its
 it. A committed offset is saved before it is confirmed only where the command asks for that (`ack`), or deletes it;
 others are noted, and saved soon. Refused: an offset that is not there yet, and, from era W on, one of a partition
 that another member owns. Asked for an offset that is not stored, it answers clients of era V and later with nothing,
-as upstream.
+as upstream; so it does a client that asks for its partitions and is no member of the group.
 """
 
 from typing import Any, Final
@@ -82,11 +82,12 @@ def leave_group(service: Service, client: Client, command: c.LeaveGroup) -> None
         raise refusal("consumer_group_member_not_found", f"client {client.id} is not in group {entry.name}")
 
 
-def sync_group(service: Service, client: Client, command: c.SyncGroup) -> views.Assignment:
+def sync_group(service: Service, client: Client, command: c.SyncGroup) -> views.Assignment | None:
+    """What the client reads; None says that it is no member."""
     topic = service.topic(command.stream, command.topic)[1]
     group = topic.group(group_of(topic.entry, command.group).id)
     if client.id not in group.members:
-        raise refusal("consumer_group_member_not_found", f"client {client.id} is not in the group")
+        return None
     return views.Assignment(group.generation, [index + client.era.first_id for index in group.of_member(client.id)])
 
 

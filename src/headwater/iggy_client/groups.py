@@ -2,6 +2,7 @@
 
 from headwater.iggy_client.management import Executor, Name
 from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Consumer, Identifier
 from headwater.iggy_wire.reply_codec import Assignment, GroupView, OffsetView
 
@@ -41,8 +42,13 @@ class Groups(Executor):
         await self.execute(c.LeaveGroup(Identifier(stream), Identifier(topic), Identifier(group)))
 
     async def sync_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
-        """The partitions assigned to this client."""
-        view: Assignment = await self.execute(c.SyncGroup(Identifier(stream), Identifier(topic), Identifier(group)))
+        """The partitions assigned to this client. Raises IggyError where it is no member: servers then answer nothing."""
+        command = c.SyncGroup(Identifier(stream), Identifier(topic), Identifier(group))
+        view: Assignment | None = await self.execute(command)
+        if view is None:
+            raise refusal(
+                "consumer_group_member_not_found", f"this client is not in group {group}: join it first", group
+            )
         return view
 
     async def store_offset(

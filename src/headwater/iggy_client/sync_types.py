@@ -108,7 +108,7 @@ class SyncGroups(Protocol):
         """Leave the group; its other members get this client's partitions."""
 
     def sync_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
-        """The partitions assigned to this client."""
+        """The partitions assigned to this client. Raises IggyError where it is no member: servers then answer nothing."""
 
     def store_offset(
         self, stream: Name, topic: Name, partition: int, offset: int, consumer: Consumer | None = None
