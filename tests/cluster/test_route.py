@@ -30,6 +30,7 @@ from support.route_transcripts import streams
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
 from headwater.cluster.route import Route
+from headwater.cluster.route_watch import RouteWatch
 from headwater.exchange.sublist import Outlet
 from headwater.net.limits import DEFAULTS, ROUTES
 from headwater.options.cluster import ClusterOptions
@@ -209,3 +210,23 @@ def test_a_route_that_the_router_cut_off_counts_as_a_slow_route() -> None:
         route.outlet.closed = closed
         route.lost(None)
     assert watch.slow == 1
+
+
+def test_the_log_names_the_peer_that_read_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Between workers all addresses are alike."""
+    cluster: Any = SimpleNamespace(clock=lambda: 7.0, find_peer=lambda route: SimpleNamespace(name="hw-2"))
+
+    async def stick() -> None:
+        watch = RouteWatch(
+            ClusterOptions(),
+            lambda route: None,
+            lambda: None,
+            ping_interval=2.0,
+            ping_max=2,
+            write_deadline=3.0,
+            max_pending=1 << 20,
+        )
+        watch._stuck(Route(cluster, 1))
+
+    asyncio.run(stick())
+    assert [record.getMessage() for record in caplog.records] == ["slow_route peer= name=hw-2 deadline=3"]

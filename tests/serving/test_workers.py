@@ -309,6 +309,17 @@ def test_a_request_to_reload_that_reaches_one_worker_reloads_all(tmp_path: Path)
         assert process.wait(60) == 0
 
 
+def test_each_worker_says_that_it_ends_gradually(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    file.write_text('lame_duck_grace_period: "0s"\n')
+    with started("--workers", "2", "-c", str(file)) as process:
+        ready(process)
+        process.send_signal(signal.SIGUSR2)
+        for _ in range(2):
+            until_printed(process, "Entering lame duck mode, stop accepting new clients\n")
+        assert process.wait(60) == 0
+
+
 def page(port: int, path: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
         found: dict[str, Any] = json.loads(answer.read())

@@ -60,4 +60,5 @@ class RouteWatch(PeerTimers[Route]):
         return True
 
     def _stuck(self, peer: Route) -> None:
-        logger.warning("slow_route peer=%s deadline=%g", address_of(peer), self._write_deadline)
+        name, deadline = peer.traced_name, self._write_deadline
+        logger.warning("slow_route peer=%s name=%s deadline=%g", address_of(peer), name, deadline)

@@ -162,6 +162,11 @@ class Worker(Serving):
         finally:
             self._be_quiet()
 
+    def _enter_lame_duck(self) -> None:
+        logger.setLevel(logging.NOTSET)  # each worker says that it ends gradually, for that takes minutes
+        super()._enter_lame_duck()
+        self._be_quiet()
+
     def reload_on_request(self) -> "asyncio.Task[str]":
         """A request of the system account names one worker, but means the server: the others follow, if this one can."""
         task = super().reload_on_request()

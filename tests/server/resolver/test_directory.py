@@ -1,5 +1,6 @@
 """A directory of account JWTs: what is kept, what is not taken for one, and what a full one says."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,24 @@ def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot be used"):
         AccountDirectory(tmp_path / "file")
+
+
+def test_workers_that_share_it_save_and_delete_the_same_account_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second to save found its file renamed by the first, the second to delete found none, and kept the account."""
+    first, second = AccountDirectory(tmp_path), AccountDirectory(tmp_path)
+    sync = os.fsync
+
+    def interrupted(descriptor: int) -> None:
+        monkeypatch.setattr("os.fsync", sync)
+        second.save(FIRST, "one")
+        sync(descriptor)
+
+    monkeypatch.setattr("os.fsync", interrupted)
+    assert first.save(FIRST, "one")
+    assert first.tokens == second.tokens == AccountDirectory(tmp_path).tokens == {FIRST: "one"}
+    assert first.delete(FIRST)
+    assert second.delete(FIRST)
+    assert first.tokens == second.tokens == {}
+    assert [path.name for path in tmp_path.iterdir()] == [f"{FIRST}.jwt.deleted"]

@@ -3,11 +3,14 @@
 A file is written beside the old one, made durable and renamed, so a crash leaves one of the two. A deleted account's
 file is renamed to `.jwt.deleted`, or removed if so configured. Two directories compare their `digest`, the exclusive or
 of the SHA-256 of all JWTs.
+
+The workers of a server share one: all get what is pushed, and write and delete the same files at the same moment.
 """
 
 import hashlib
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from headwater.errors import ConfigError, EnvironmentProblem
@@ -62,7 +65,7 @@ class AccountDirectory:
         if self._limit and key not in self._tokens and len(self._tokens) >= self._limit:
             raise EnvironmentProblem("the resolver's limit of accounts is reached", value=self._limit)
         path = self._path_of(key)
-        fresh = path.with_suffix(".writing")
+        fresh = path.with_suffix(f".{os.urandom(4).hex()}.writing")
         try:
             with fresh.open("w", encoding="ascii") as file:
                 file.write(token)
@@ -86,7 +89,8 @@ class AccountDirectory:
             if self._hard_delete:
                 path.unlink(missing_ok=True)
             else:
-                path.replace(path.with_name(path.name + ".deleted"))
+                with suppress(FileNotFoundError):  # another worker was first
+                    path.replace(path.with_name(path.name + ".deleted"))
             self._make_durable()
         except OSError as error:
             raise EnvironmentProblem(f"the JWT of {key} cannot be deleted: {error.strerror}", value=key) from error
