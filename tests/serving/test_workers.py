@@ -126,6 +126,24 @@ def test_workers_that_die_at_once_are_all_replaced() -> None:
         assert process.wait(30) == 0
 
 
+def test_a_worker_that_takes_long_to_start_keeps_no_other_from_being_replaced() -> None:
+    """They were not replaced until it was ready, and the log did not name them."""
+    with started("--workers", "3") as process:
+        ready(process)
+        before = children(process.pid)
+        os.kill(before[1], signal.SIGKILL)
+        until_printed(process, "worker 2 ended with status -9; 2 go on\n")
+        while not (slow := [worker for worker in children(process.pid) if worker not in before]):
+            pass
+        os.kill(slow[0], signal.SIGSTOP)
+        os.kill(before[2], signal.SIGKILL)
+        until_printed(process, "worker 3 is replaced\n")
+        os.kill(slow[0], signal.SIGCONT)
+        until_printed(process, "worker 2 is replaced\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
 def test_a_worker_that_ends_again_and_again_is_given_up_and_the_status_tells() -> None:
     with started("--workers", "2") as process:
         port, _ = ready(process)

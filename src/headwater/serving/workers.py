@@ -20,6 +20,7 @@ import asyncio
 import logging
 import os
 import secrets
+import select
 import signal
 import sys
 import time
@@ -291,6 +292,8 @@ class Workers:
         self._running: dict[int, int] = {}  # process id -> number
         self._reports: dict[int, IO[bytes]] = {}  # by number
         self._ends: dict[int, list[float]] = {}  # number -> when it ended by itself, seconds
+        self._starting: dict[int, Report] = {}  # those that replace others and are not ready; with their first reports
+        self._silent: set[int] = set()  # they have closed their reports: they are about to end
         self._lifeline = os.pipe()
         self._board = Board(count)
         self._usage = self._prepare_store(count) if self._shape.spread and broker.jetstream else None
@@ -403,10 +406,13 @@ class Workers:
         report = msgspec.json.decode(line, type=Report) if line else Report(failed="it ended")
         if not report.failed:
             return report
+        self._complain(number, report.failed)
+        return None
+
+    def _complain(self, number: int, problem: str) -> None:
         if not self._stopping:
             self._failed = True
-            logger.critical("worker %d cannot serve: %s", number, report.failed)
-        return None
+            logger.critical("worker %d cannot serve: %s", number, problem)
 
     # ── until the end ──
 
@@ -448,20 +454,41 @@ class Workers:
         self._config = fresh
 
     def _wait(self) -> None:
-        """Until no worker is left."""
+        """Until no worker is left. One that replaces another may take minutes to open its streams: the others are watched
+        meanwhile."""
         while self._running:
-            ended = [os.wait()]
-            while len(ended) < len(self._running) and (more := os.waitpid(-1, os.WNOHANG))[0]:
-                ended.append(more)  # all of them: a new one waits for those that run
-            found = [(self._running.pop(process, 0), os.waitstatus_to_exitcode(status)) for process, status in ended]
+            waiting = {self._reports[number].fileno(): number for number in self._running.values()}
+            readable, _, _ = select.select(waiting, (), ())  # a report, or the end of a process
+            for descriptor in readable:
+                self._take_reports(waiting[descriptor], os.read(descriptor, 65536))
+            found = []
+            for process, number in list(self._running.items()):  # all of them: a new one waits for those that run
+                ended, status = os.waitpid(process, 0 if number in self._silent else os.WNOHANG)
+                if ended:
+                    found.append((self._running.pop(process), os.waitstatus_to_exitcode(status)))
+            self._silent.clear()
             for number, code in found:
-                if number:
-                    self._board.ended(number)
-                if number and not self._stopping:
+                self._board.ended(number)
+                self._starting.pop(number, None)
+                if not self._stopping:
                     logger.error("worker %d ended with status %d; %d go on", number, code, len(self._running))
             for number, _ in found:
-                if number and not self._stopping:
+                if not self._stopping:
                     self._replace(number)
+
+    def _take_reports(self, number: int, lines: bytes) -> None:
+        """What a worker has reported; nothing when it has closed its end."""
+        if not lines:
+            self._silent.add(number)
+        for line in lines.splitlines():
+            report = msgspec.json.decode(line, type=Report)
+            if report.failed:
+                self._complain(number, report.failed)
+            elif number in self._starting and not report.meshed:
+                self._starting[number] = report
+            elif number in self._starting:
+                _log_iggy(self._starting.pop(number))  # a port that was not chosen is another one now
+                logger.warning("worker %d is replaced", number)
 
     def _replace(self, number: int) -> None:
         """Start a worker anew in the place of one that has ended by itself, unless that happens too often."""
@@ -473,10 +500,8 @@ class Workers:
             logger.critical("worker %d has ended %d times in %g s and is given up", number, len(ends), ENDS_WITHIN)
             return
         alive = self._running.values()
-        place = Place(True, _routes_to(alive), len(alive))
-        if self._start(number, place) and (report := self._next_report(number)) and self._next_report(number):
-            _log_iggy(report)  # a port that was not chosen is another one now
-            logger.warning("worker %d is replaced", number)
+        if self._start(number, Place(True, _routes_to(alive), len(alive))):
+            self._starting[number] = Report()
 
     def _end_all(self) -> None:
         """Whatever happened: no worker stays behind."""
