@@ -157,6 +157,50 @@ def test_a_build_that_was_killed_is_repeated(hw: ModuleType, monkeypatch: pytest
     assert builds == [["product/hot"], ["product/hot"]]
 
 
+def test_a_build_that_was_killed_goes_on_behind_the_modules_that_were_whole(
+    hw: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = hw.ROOT / "src" / "product"
+    for name in ("changed", "early", "late", "never"):
+        for suffix in (".py", ".pxd"):
+            (package / name).with_suffix(suffix).touch()
+
+    def build(title: str, command: list[str], log: Path, env: dict[str, str], limit: float) -> int:
+        for name, age in (("changed", 60), ("early", 60), ("late", 0)):
+            library = hw.MIRROR / "product" / f"{name}.cpython-311-x86_64-linux-gnu.so"
+            library.touch()
+            os.utime(library, (time.time() - age, time.time() - age))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hw, "watch", build)
+    with pytest.raises(KeyboardInterrupt):
+        hw.compile_product()
+    (package / "changed.py").write_text("# edited\n")
+    builds = fake_build(hw, monkeypatch)
+    assert [hw.compile_product() for _ in range(2)] == [hw.MIRROR] * 2
+    assert builds == [["product/changed", "product/hot", "product/late", "product/never"]]
+
+
+def test_modules_that_are_current_are_newer_than_their_sources_when_others_are_built(
+    hw: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout makes all sources new, and setup.py, which goes by times, would build every module again."""
+    package = hw.ROOT / "src" / "product"
+    for suffix in (".py", ".pxd"):
+        (package / "other").with_suffix(suffix).touch()
+    fake_build(hw, monkeypatch)
+    hw.compile_product()
+    (library,) = hw.libraries("product/hot")
+    translated = hw.ROOT / "build" / "cython" / "src" / "product" / "hot.c"
+    translated.parent.mkdir(parents=True)
+    translated.touch()
+    for path in (library, translated):
+        os.utime(path, (0, 0))
+    (package / "other.py").write_text("# edited\n")
+    hw.compile_product()
+    assert library.stat().st_mtime >= translated.stat().st_mtime >= (package / "hot.py").stat().st_mtime
+
+
 def test_without_a_compiler_the_source_runs_and_one_line_says_so(
     hw: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
