@@ -119,7 +119,7 @@ def test_all_publishers_of_a_round_are_held_back_if_a_receiver_is_far_behind_aft
     assert [len(publisher.held) for publisher in publishers] == [1, 1]
 
 
-def test_who_sent_before_a_read_that_is_written_at_once_is_held_back_with_it() -> None:
+def test_who_sent_before_a_read_that_is_written_at_once_is_held_back_with_its_publisher() -> None:
     links, receivers = outlets(1)
     reads = Round(left=3)
     first = Publisher()
@@ -127,9 +127,16 @@ def test_who_sent_before_a_read_that_is_written_at_once_is_held_back_with_it() -
     links[0].waiting = STALL_AT + 1
     second = Publisher()
     reads.read(second, TOGETHER, *receivers)
-    assert first.held == [receivers]
-    assert reads.flusher.congested == receivers  # the second's own session looks there
-    assert second.held == []
+    assert first.held == second.held == [receivers]
+
+
+def test_the_publisher_of_a_lone_read_is_held_back_if_a_receiver_is_far_behind_after_it() -> None:
+    links, receivers = outlets(1)
+    reads = Round(left=0)
+    links[0].waiting = STALL_AT + 1
+    publisher = Publisher()
+    reads.read(publisher, 1, *receivers)
+    assert publisher.held == [receivers]
 
 
 def test_a_receiver_that_is_gone_when_the_round_is_over_is_left_out() -> None:

@@ -9,6 +9,7 @@ from headwater.authorization.gate import Gate
 from headwater.authorization.identity import Lookup, PasswordCheck, Verdict, shown_in
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.session import Session
+from headwater.exchange.sublist import Outlet
 from headwater.options.access import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT
 from headwater.options.broker import BrokerOptions
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
@@ -67,7 +68,7 @@ class Register:
     def clock(self) -> float:
         return self.now
 
-    def hold_back(self, publisher: Session) -> None:
+    def hold_back(self, publisher: Session, congested: list[Outlet]) -> None:
         raise AssertionError("nobody is congested here")
 
 

@@ -5,8 +5,9 @@
                                            └─ otherwise: once per loop iteration (`schedule`)
 
 After each write it compares the bytes still pending with two limits: above the lower one the outlet is `congested`, and
-the caller holds its publishers back; above the upper one it is a slow consumer, and is disconnected. Publishers whose
-output was collected are held back by the flusher itself, all of the round: it does not know which of them it was.
+its publishers are held back; above the upper one it is a slow consumer, and is disconnected. The flusher holds clients back
+(`end_client_read`), all whose output was collected: it does not know which of them it was. Owners of routes and leaf nodes
+look at `congested` themselves after `end_read`, since what they do depends on the receiver.
 """
 
 import logging
@@ -117,7 +118,8 @@ class Flusher:
 
     def end_client_read(self, publisher: Publisher, size: cython.Py_ssize_t) -> cython.int:
         """As `end_read`, for a read of `size` bytes that is perhaps one of several in a round of the loop: their output is
-        then written together, one write for each receiver. A lone read's is written at once."""
+        then written together, one write for each receiver. A lone read's is written at once. In both cases `publisher` is
+        held back if receivers are far behind."""
         self._reading = False
         if self._marked == 0:
             return 0
@@ -129,6 +131,8 @@ class Flusher:
                 self._publishers.append(publisher)
                 return 1
         self._flush_dirty()
+        if self.congested:
+            publisher.hold_back(self.congested)
         return 1
 
     def _end_round(self) -> None:

@@ -140,7 +140,7 @@ class Session(ClientOpHandler):
         self.sessions.start_authentication(self)
 
     def receive(self, buffer: bytearray, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Parse input; then pause reading from this client if the receivers of its messages are too far behind."""
+        """Parse input; the flusher then writes what came of it, and calls `hold_back` if receivers are too far behind."""
         self.heartbeat.unanswered = 0
         self.traffic.reads += 1
         before: cython.Py_ssize_t = self.traffic.messages
@@ -155,8 +155,6 @@ class Session(ClientOpHandler):
                 self.tracer.received(slice_bytes(buffer, 0, used))
         finally:
             written = router.flusher.end_client_read(self, filled)
-        if router.flusher.congested:
-            self.sessions.hold_back(self, router.flusher.congested)
         if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
             # Of messages above 64 KiB reads end where one does (`ReceiveBuffer.read_large`).
             count: cython.Py_ssize_t = self.traffic.messages - before
