@@ -6,7 +6,7 @@ import pytest
 from nacl.signing import VerifyKey
 
 from headwater.errors import ConfigError
-from headwater.wire.nkeys import KeyPair
+from headwater.wire.nkeys import KeyPair, is_seed
 
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"  # from the NATS examples
 PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
@@ -14,6 +14,11 @@ PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
 
 def test_the_public_key_of_a_seed_is_the_one_that_nsc_prints() -> None:
     assert KeyPair(SEED).public_key == PUBLIC
+
+
+def test_what_has_the_form_of_a_seed_is_told_from_a_path() -> None:
+    assert is_seed(SEED) and is_seed(SEED[:-4]) and is_seed("SA" + SEED[2:])
+    assert not any(map(is_seed, ["", "SEED", "user.nk", f"/{SEED}", f"{SEED}.nk", f" {SEED}", PUBLIC]))
 
 
 def test_a_signature_verifies_with_the_public_key() -> None:

@@ -18,7 +18,7 @@ from headwater.client_connection.server_url import ServerAddress
 from headwater.errors import ConfigError
 from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
-from headwater.wire.nkeys import KeyPair, creds_in
+from headwater.wire.nkeys import KeyPair, creds_in, is_seed
 
 
 class Credentials(Record, secret=("password", "token", "nkey_seed")):
@@ -69,7 +69,7 @@ def identity_of(options: ConnectOptions) -> str:
 
 def _read_seed(given: str | PathLike[str]) -> str:
     text = str(given).strip()
-    if isinstance(given, str) and re.fullmatch(r"S[A-Z2-7]{50,60}", text):
+    if isinstance(given, str) and is_seed(text):
         return text
     for line in _read(Path(given), "nkey seed").splitlines():
         if line.strip().startswith("S"):

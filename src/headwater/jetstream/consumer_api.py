@@ -12,6 +12,7 @@ import msgspec
 
 from headwater.jetstream.consumer_registry import ConsumerRegistry, count_pending
 from headwater.jetstream.delivering import DeliveringConsumer
+from headwater.jetstream.read_ahead import filter_of
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_registry import StreamRegistry
 from headwater.jetstream_documents.answers import (
@@ -52,7 +53,6 @@ from headwater.jetstream_documents.requests import (
 from headwater.jetstream_documents.stream_rules import stored_metadata
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.consumer import Consumer
-from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing.looking import last_sequences
 from headwater.model.short_hash import short_name
 from headwater.model.timestamps import ZERO, parse_time
@@ -216,7 +216,7 @@ class ConsumerApi:
         else:
             check_name(name)
         state = await new_state(config, stream)
-        state.num_pending = len(state.selected) + await count_pending(stream, state.position, _filter(config))
+        state.num_pending = len(state.selected) + await count_pending(stream, state.position, filter_of(config))
         consumer = await self._consumers.add(stream, name, state)
         answer = _answer(consumer.info(), "consumer_create_response")
         consumer.start()
@@ -288,7 +288,7 @@ async def _count_again(stream: Stream, consumer: DeliveringConsumer) -> None:
 
 async def new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
     """The initial state of a new consumer, from its deliver policy."""
-    wanted = _filter(config)
+    wanted = filter_of(config)
     behind = stream.last_sequence + 1
     first = max(stream.first_sequence, 1)
     match config.deliver_policy:
@@ -312,11 +312,6 @@ async def new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
             return Consumer(config, stream.contents.sequence_at_time(parse_time(config.opt_start_time)))
         case _:
             assert_never(config.deliver_policy)
-
-
-def _filter(config: ConsumerConfig) -> SubjectFilter | None:
-    patterns = filters_of(config)
-    return SubjectFilter(patterns) if patterns else None
 
 
 def _request(stream: str, payload: bytes) -> CreateConsumerRequest:

@@ -7,7 +7,6 @@ message of this module quotes the value of `password`, `token` or `nkey`.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from headwater.client_connection.server_url import parse_server_url
 from headwater.errors import ConfigError
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.spark.option_values import listed, parsed, truth
+from headwater.wire.nkeys import is_seed
 
 if TYPE_CHECKING:
     from headwater.client.options import ClientOptions
@@ -145,7 +145,7 @@ def seed_of(reference: str) -> str:
     if not reference:
         return ""
     for line in resolve(reference, "nkey").splitlines():
-        if re.fullmatch(r"S[A-Z2-7]{50,60}", line.strip()):
+        if is_seed(line.strip()):
             return line.strip()
     raise ConfigError(f"option nkey: what {reference!r} holds is no nkey seed", hint="58 characters from SU on")
 

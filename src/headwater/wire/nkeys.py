@@ -24,6 +24,7 @@ _KINDS: dict[int, str] = {
     NkeyKind.SERVER: "a server",
     NkeyKind.OPERATOR: "an operator",
 }
+_SEED = re.compile(r"S[A-Z2-7]{50,60}")  # 58 characters, and those that a slip has left out or doubled
 _SEED_BYTES = 2 + 32 + 2
 
 
@@ -36,6 +37,11 @@ def _decode(text: str) -> bytes:
     if len(raw) < 3 or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
         raise ConfigError("the checksum of the nkey seed is wrong: it was cut or mistyped")
     return raw[:-2]
+
+
+def is_seed(text: str) -> bool:
+    """Whether a text has the form of a seed, of any kind: not a path, and not to be quoted."""
+    return _SEED.fullmatch(text) is not None
 
 
 def creds_in(text: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ def test_durations(text: str, seconds: float) -> None:
     assert duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "2 m", "2x", "1d", ".s", "1..5s", "٢s", "9999999h", "1s" * 50])
+@pytest.mark.parametrize("text", ["", "5", "s", "2 m", "2x", "1d", ".s", "1..5s", "٢s", "9999999h"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match=r"duration|longer"):
         duration(text)

@@ -231,13 +231,6 @@ def _trace(reading: Reading, setting: Setting) -> dict[str, Any]:
     return {"trace_dest": _trace_subject(reading, setting)}
 
 
-def _account_key(reading: Reading, setting: Setting) -> str:
-    key = fields.text(reading, setting)
-    if decode_nkey(key, NkeyKind.ACCOUNT) is None:
-        raise ValueError("is not a valid public nkey for an account")
-    return key
-
-
 ACCOUNT = Block(
     "accounts",
     (
@@ -247,7 +240,13 @@ ACCOUNT = Block(
         done("exports", lambda reading, setting: tuple(reading.elements(setting, _export)), "a list"),
         done("imports", lambda reading, setting: tuple(reading.elements(setting, _import)), "a list"),
         done("limits", lambda reading, setting: reading.block(setting, LIMITS), "a block of limits"),
-        Field(("nkey",), "checked, and not used otherwise", fields.Support.IGNORED, "nkey", _account_key),
+        Field(
+            ("nkey",),
+            "checked, and not used otherwise",
+            fields.Support.IGNORED,
+            "nkey",
+            fields.nkey(NkeyKind.ACCOUNT, "nkey for an account"),
+        ),
         done("mappings maps", read_mappings, "subjects that messages get instead of their own"),
         done("msg_trace trace_dest", _trace, "where traces by `traceparent` are reported: a subject, or a block"),
     ),

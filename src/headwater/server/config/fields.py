@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 from headwater.errors import ConfigError
+from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.server.config.document import Map, Place, Remark, Setting, kind
 from headwater.server.config.parser import ReadFile
 from headwater.server.config.places import place_of
@@ -191,6 +192,18 @@ def name(reading: Reading, setting: Setting) -> str:
     if " " in value:
         raise ValueError("cannot contain spaces")
     return value
+
+
+def nkey(kind: NkeyKind, what: str) -> Read:
+    """A reader of public keys of one kind; `what` names it in the error."""
+
+    def read(reading: Reading, setting: Setting) -> str:
+        key = text(reading, setting)
+        if decode_nkey(key, kind) is None:
+            raise ValueError(f"is not a valid public {what}")
+        return key
+
+    return read
 
 
 def texts(reading: Reading, setting: Setting) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import ConfigError
-from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.nkey import NkeyKind
 from headwater.model.subject import is_valid_subject
 from headwater.options.access import GLOBAL_ACCOUNT, UserOptions
 from headwater.options.leaf import LeafOptions, LeafUser, RemoteOptions, RemoteTlsOptions
@@ -70,19 +70,12 @@ def _user(reading: Reading, setting: Setting) -> LeafUser:
     return LeafUser(user=UserOptions(**found), account=account)
 
 
-def _key(reading: Reading, setting: Setting) -> str:
-    key = fields.text(reading, setting)
-    if decode_nkey(key, NkeyKind.USER) is None:
-        raise ValueError("is not a valid public nkey for a user")
-    return key
-
-
 LEAF_AUTHORIZATION = Block(
     "leafnodes.authorization",
     (
         done("user username", fields.text, "that spokes show", to="username"),
         done("pass password", fields.text, "plain or bcrypt", to="password"),
-        done("nkey", _key, "public key, instead of a name and a password"),
+        done("nkey", fields.nkey(NkeyKind.USER, "nkey for a user"), "public key, instead of a name and a password"),
         done("account", fields.text, "of ours, that this user's spokes join; without a user: if nobody has to log in"),
         done("users", lambda reading, setting: reading.elements(setting, _user), "a list, instead of one user"),
         done("timeout", fields.amount_of_seconds, "for a spoke to show it; 2 seconds", to="auth_timeout"),

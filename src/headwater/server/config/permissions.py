@@ -4,12 +4,12 @@ A user has a name and a password or an nkey, never both. Subjects are checked he
 is allowed for subscriptions only.
 """
 
-from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.nkey import NkeyKind
 from headwater.model.subject import is_valid_subject
 from headwater.options.access import AuthCalloutOptions, Permissions, ResponseRules, SubjectRules, UserOptions
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
-from headwater.server.config.fields import Block, Read, Reading, done, refused
+from headwater.server.config.fields import Block, Reading, done, refused
 
 CONNECTION_TYPES = {"STANDARD", "WEBSOCKET", "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "IN_PROCESS"}
 
@@ -110,19 +110,12 @@ def _connection_types(reading: Reading, setting: Setting) -> frozenset[str]:
     return names
 
 
-def _user_key(reading: Reading, setting: Setting) -> str:
-    key = fields.text(reading, setting)
-    if decode_nkey(key, NkeyKind.USER) is None:
-        raise ValueError("is not a valid public nkey for a user")
-    return key
-
-
 USER = Block(
     "users",
     (
         done("user username", fields.text, "the name", to="username"),
         done("password pass", fields.text, 'plain, or bcrypt ("$2a$…")'),
-        done("nkey", _user_key, "public key, instead of a name and a password"),
+        done("nkey", fields.nkey(NkeyKind.USER, "nkey for a user"), "public key, instead of a name and a password"),
         done("permissions permission authorization", read_permissions, "a permissions block"),
         done(
             "allowed_connection_types connection_types clients",
@@ -154,23 +147,17 @@ def _user(reading: Reading, setting: Setting) -> UserOptions:
     return UserOptions(**found)
 
 
-def _key(kind: NkeyKind, meaning: str) -> Read:
-    def read(reading: Reading, setting: Setting) -> str:
-        key = fields.text(reading, setting)
-        if decode_nkey(key, kind) is None:
-            raise ValueError(f"is not a valid public {meaning}")
-        return key
-
-    return read
-
-
 AUTH_CALLOUT = Block(
     "authorization.auth_callout",
     (
-        done("issuer", _key(NkeyKind.ACCOUNT, "account nkey"), "the account nkey that signs the service's answers"),
+        done(
+            "issuer",
+            fields.nkey(NkeyKind.ACCOUNT, "account nkey"),
+            "the account nkey that signs the service's answers",
+        ),
         done("account acc", fields.text, "where the service is; the global account"),
         done("auth_users users", fields.texts, "who logs in as the configuration says; the service does"),
-        done("xkey key", _key(NkeyKind.CURVE, "xkey"), "the service's curve nkey: requests are encrypted"),
+        done("xkey key", fields.nkey(NkeyKind.CURVE, "xkey"), "the service's curve nkey: requests are encrypted"),
         done("allowed_accounts", fields.texts, "users of other accounts are not shown to the service; of none"),
     ),
 )

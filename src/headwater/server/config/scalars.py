@@ -13,6 +13,8 @@ Raises ValueError with a sentence; the parser adds the place. The sentence never
 import re
 from datetime import UTC, datetime
 
+from headwater.model.timestamps import SECOND, parse_duration
+
 Scalar = str | bool | int | float | datetime
 
 BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -25,11 +27,6 @@ _ADDRESS = re.compile(r"[0-9]+\.[0-9]+\.[0-9.:-]*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _DATE_LIKE = re.compile(r"[0-9]+-")
 _FRACTION_LIKE = re.compile(r"-?[0-9]+\.")
-
-_DURATION = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+")
-_PART = re.compile(r"([0-9.]+)([^0-9.]+)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-LONGEST = 9_223_372_036.0  # seconds; Go counts nanoseconds in 64 bits
 
 
 def scalar(word: str) -> Scalar:
@@ -83,11 +80,9 @@ def _date(word: str) -> datetime:
 
 def duration(text: str) -> float:
     """Seconds of a duration as Go writes it: `1h30m`, `250ms`, `1.5s`, `0`. Raises ValueError for anything else."""
-    if text.lstrip("+-") == "0" and len(text) <= 2:
-        return 0.0
-    if len(text) > 64 or not _DURATION.fullmatch(text):
-        raise ValueError(f'{text!r} is no duration; write for example "2m", "1.5s" or "250ms"')
-    total = sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(text.lstrip("+-")))
-    if total > LONGEST:
-        raise ValueError(f"{text!r} is longer than 292 years")
-    return -total if text[0] == "-" else total
+    nanoseconds = parse_duration(text.encode("utf-8", "surrogateescape"))
+    if nanoseconds is None:
+        raise ValueError(
+            f'{text!r} is no duration, or longer than 292 years; write for example "2m", "1.5s" or "250ms"'
+        )
+    return nanoseconds / SECOND
