@@ -48,10 +48,10 @@ class ServerAddress(NamedTuple):
         return f"{self.scheme}://{self.where}{self.path}"
 
 
-def parse_server_url(url: str, default_scheme: str = "nats") -> ServerAddress:
-    """Parse a URL. Raises ConfigError for an invalid one, without quoting a secret in it."""
+def parse_server_url(url: str) -> ServerAddress:
+    """Parse a URL; one without a scheme is `nats`. Raises ConfigError for an invalid one, without quoting a secret in it."""
     text = url.strip()
-    text = text if "://" in text else f"{default_scheme}://{text}"
+    text = text if "://" in text else f"nats://{text}"
     scheme, _, rest = text.partition("://")
     # All before the last @ may belong to a password, also where urlsplit sees a path or a fragment in it.
     shown = f"{scheme}://{rest.rpartition('@')[2]}"

@@ -78,14 +78,14 @@ def find_request(buffer: bytes | bytearray, at: int, filled: int, limit: int = M
     return Request._make((*_REQUEST.unpack_from(buffer, at), at + HEADER_SIZE, at + size))
 
 
-def find_reply(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX_FRAME) -> Reply | int:
+def find_reply(buffer: bytes | bytearray, at: int, filled: int) -> Reply | int:
     """As `find_request`, on the client's side. An eviction is raised as IggyError."""
     if filled - at >= HEADER_SIZE and buffer[at + 60] == EVICTION:
         reason = buffer[at + 255]
         names = {BAD_CREDENTIALS: "invalid_credentials", BAD_TOKEN: "invalid_personal_access_token"}
         names |= {INACTIVE: "user_inactive", BAD_PROTOCOL: "incompatible_protocol_version"}
         raise refusal(names.get(reason, "stale_client"), f"the server ended the session, reason {reason}", reason)
-    size = _size(buffer, at, filled, REPLY, limit)
+    size = _size(buffer, at, filled, REPLY, MAX_FRAME)
     if at + size > filled:
         return size
     *_, number, operation, status, _, _ = _REPLY.unpack_from(buffer, at)

@@ -1,7 +1,7 @@
 cimport cython
 from headwater.jetstream_state.counters cimport Sums
 
-cdef long long _MOST_ADDED
+cdef Py_ssize_t MOST_DIGITS
 cdef int _MESSAGE_ID
 cdef int _TTL
 cdef int _ROLLUP

@@ -23,9 +23,7 @@ else:
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.publish_checks import valid_ttl
 
-MOST_DIGITS = 15  # of an addition that is read here
-MOST_ADDED = 10**MOST_DIGITS
-_MOST_ADDED: cython.longlong = MOST_ADDED
+MOST_DIGITS: cython.Py_ssize_t = 15  # of an addition that is read here
 _MESSAGE_ID: cython.int = 1
 _TTL: cython.int = 2
 _ROLLUP: cython.int = 4

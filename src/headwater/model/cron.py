@@ -22,7 +22,6 @@ YEARS_AHEAD = 5  # a pattern that is not due within them, such as 30 February, i
 
 _NUMBER = re.compile(r"\+?[0-9]{1,18}")
 _EPOCH = datetime(1970, 1, 1)
-_DAY = 86_400
 _MONTHS = {name: at for at, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
 _DAYS = {name: at for at, name in enumerate("sun mon tue wed thu fri sat".split())}
 

@@ -184,10 +184,10 @@ def checksums_of(body: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> 
 _U32 = struct.Struct("<I")
 
 
-def frames(body: bytes, at: int = BATCH_HEADER_SIZE) -> list[Frame]:
-    """All frames of a checked batch from `at` on."""
+def frames(body: bytes) -> list[Frame]:
+    """All frames of a checked batch."""
     found = []
-    end = len(body)
+    at, end = BATCH_HEADER_SIZE, len(body)
     while at < end:
         _, message_id, offset_delta, time_delta, headers_size, payload_size, _ = FRAME.unpack_from(body, at)
         payload_at = at + FRAME_SIZE

@@ -83,8 +83,9 @@ def subscribe_v1(subject: bytes, queue: bytes, token: bytes) -> bytes:
     return b"SUB %b %b %b\r\n" % (subject, queue, token)
 
 
-def unsubscribe_v1(token: bytes, maximum: int = 0) -> bytes:
-    return b"UNSUB %b %d\r\n" % (token, maximum) if maximum else b"UNSUB %b\r\n" % token
+def unsubscribe_v1(token: bytes) -> bytes:
+    """UNSUB, without the maximum that gnatsd sent up to 1.1."""
+    return b"UNSUB %b\r\n" % token
 
 
 def interest_v2(account: bytes, subject: bytes, queue: bytes = b"", weight: int = 0) -> bytes:

@@ -54,10 +54,9 @@ class Lexer:
 
     # ── position ──
 
-    def peek(self, ahead: int = 0) -> str:
+    def peek(self) -> str:
         """The next character; END behind the last one."""
-        position = self.position + ahead
-        return self.text[position] if position < len(self.text) else END
+        return self.text[self.position] if self.position < len(self.text) else END
 
     def place(self) -> Place:
         """The current position, for people."""

@@ -240,10 +240,10 @@ def read_cluster(reading: Reading, setting: Setting) -> dict[str, Any]:
     return keywords
 
 
-def spread_address(keywords: dict[str, Any], host: str = "host", port: str = "port") -> dict[str, Any]:
+def spread_address(keywords: dict[str, Any]) -> dict[str, Any]:
     """`listen` taken apart into host and port."""
     if "listen" in keywords:
-        listen_host, keywords[port] = keywords.pop("listen")
-        if listen_host:
-            keywords[host] = listen_host
+        host, keywords["port"] = keywords.pop("listen")
+        if host:
+            keywords["host"] = host
     return keywords
