@@ -1,1 +1,1 @@
-"""Iggy: a server face over the durable streams, and clients of it. The protocol itself is `iggy_wire`."""
+"""Iggy: a server face over the durable streams. The protocol itself is `iggy_wire`, its client `iggy_client`."""

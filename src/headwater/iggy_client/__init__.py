@@ -1,1 +1,1 @@
-"""The client of Iggy: streams, groups, offsets, producers and consumers over TCP, TLS, QUIC and WebSocket."""
+"""The client of Iggy: streams, groups, offsets, producers and consumers over TCP, TLS, QUIC, WebSocket and HTTP."""

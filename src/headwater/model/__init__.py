@@ -1,0 +1,1 @@
+"""Subjects, headers, status, messages, the window of message ids: plain values, the standard library only."""

@@ -1,0 +1,3 @@
+"""The composed broker: configuration, system account, and all faces over one set of streams. Start reading at
+`broker.py`.
+"""

@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """The few primitives that compile to memchr, memcmp and memcpy, and run as bytes methods when interpreted.
 
-This module and `scan` are the only ones of the product that touch pointers. Every other module walks buffers by index,
-which reads the same interpreted and compiled. Functions here do not check bounds: each states what it needs, and
-callers derive their positions from sizes already checked against the buffer.
+Other modules walk buffers by index, which reads the same interpreted and compiled, and touch pointers only where a loop
+per byte or an object per message would cost more, in code that runs compiled alone. Functions here do not check bounds:
+each states what it needs, and callers derive their positions from sizes already checked against the buffer.
 """
 
 import cython
