@@ -11,6 +11,8 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import JetStreamError
 from headwater.exchange.router import Router
+from headwater.group_commit.committer import INLINE_BYTES
+from headwater.group_commit.writers import Writers
 from headwater.jetstream.domain import Domain
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_publishing.publishing import Publishing
@@ -51,13 +53,19 @@ class Bench:
         return [record.payload for record in self.log.read(0, 99, 9999)]
 
 
-def run(test: Callable[[Bench], Coroutine[None, None, None]], **settings: Any) -> None:
+def run(
+    test: Callable[[Bench], Coroutine[None, None, None]], *, writers: Writers | None = None, **settings: Any
+) -> None:
     async def main() -> None:
         bench = Bench(**settings)
-        bench.publishing.attach(bench.router, None)
+        bench.publishing.attach(bench.router, writers)
         await test(bench)
 
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    finally:
+        if writers is not None:
+            writers.shutdown()
 
 
 def test_publishes_are_acknowledged_together_and_in_order_once_they_are_durable() -> None:
@@ -187,6 +195,39 @@ def test_a_duplicate_of_a_durable_message_is_confirmed_beside_a_batch_that_fails
         assert (bench.acks[2]["seq"], bench.acks[2]["duplicate"]) == (1, True)
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    ("expected", "is_refused"),
+    [
+        (b"Nats-Expected-Last-Sequence: 3", True),
+        (b"Nats-Expected-Last-Subject-Sequence: 3", True),
+        (b"Nats-Expected-Last-Msg-Id: b", True),
+        (b"Nats-Expected-Stream: S", False),
+    ],
+)
+def test_what_expected_a_message_that_the_disk_refused_is_refused_with_it(expected: bytes, is_refused: bool) -> None:
+    async def test(bench: Bench) -> None:
+        bench.publish(b"kept")
+        await bench.flush()
+        bench.files.capacity = bench.files.used + 1000  # for the small one alone
+        for message_id in (b"a", b"b"):
+            bench.publish(bytes(INLINE_BYTES), message_id)
+        await asyncio.sleep(0)
+        assert bench.publishing.committer is not None
+        assert len(bench.publishing.committer.writing) == 2
+        bench.router.publish(b"orders", b"inbox", b"NATS/1.0\r\n%b\r\n\r\n" % expected, b"next")
+        assert len(bench.publishing.committer.waiting) == 1
+        await bench.flush()
+        answers = [ack["error"]["err_code"] if "error" in ack else ack["seq"] for ack in bench.acks]
+        assert answers == [1, 10023, 10023, 10023 if is_refused else 4]
+        assert bench.payloads() == [b"kept"] + [b"next"] * (not is_refused)
+        bench.files.capacity = None
+        bench.publish(b"after")
+        await bench.flush()
+        assert bench.acks[-1]["seq"] > 3
+
+    run(test, writers=Writers(1, "test"))
 
 
 def test_a_disk_that_failed_refuses_what_comes_later_at_once() -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from headwater.jetstream_sources.republish import Republisher
 
 
+_EXPECTS = b"Nats-Expected-Last-"  # begins the headers that name a message before
 _CAPPED = {
     "memory": "streams in memory have reached the server's max_memory_store",
     "file": "streams on disk have reached the server's max_file_store",
@@ -68,8 +69,8 @@ class PublishRules:
         self._ticks_ns = ticks_ns
         self.sums = Sums(lambda subject: contents.subjects.last(subject), contents.load)
         self._by_subject = ItemsBySubject()
-        self._in_flight = 0  # messages with a sequence that are not durable yet, and their bytes
-        self._in_flight_bytes = 0
+        self._in_flight = 0, 0  # messages with a sequence that are not durable yet, and their bytes
+        self._follower = 0  # sequence of the newest message that expected one which was not durable yet
         self.configure(contents.config)
 
     def configure(self, config: StreamConfig) -> None:
@@ -81,8 +82,7 @@ class PublishRules:
         self._allowed = Allowed(config.allow_rollup_hdrs, config.allow_msg_ttl, config.allow_msg_counter)
         self.transform = transform_of(config.subject_transform) if config.subject_transform is not None else None
         unwritten = self.items()
-        self._in_flight = sum(1 for item in unwritten if item.subject)
-        self._in_flight_bytes = sum(item.size for item in unwritten)
+        self._in_flight = _weighed(unwritten)
 
     @property
     def is_plain(self) -> bool:
@@ -203,8 +203,8 @@ class PublishRules:
         if admitted.sum is not None:
             self.sums.note_staged(subject, sequence, admitted.sum)
         if self._refuses_new:
-            self._in_flight += 1
-            self._in_flight_bytes += admitted.size
+            count, weight = self._in_flight
+            self._in_flight = count + 1, weight + admitted.size
 
     def note_done(self, items: list[Item], *, stored: bool = True) -> None:
         """These messages are durable or, if not `stored`, lost."""
@@ -212,8 +212,13 @@ class PublishRules:
         if self.config.allow_msg_counter:
             self.sums.note_all_done(items, stored)
         if self._refuses_new:
-            self._in_flight = max(0, self._in_flight - sum(1 for item in items if item.subject))
-            self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
+            (count, weight), (fewer, less) = self._in_flight, _weighed(items)
+            self._in_flight = max(0, count - fewer), max(0, weight - less)
+
+    def rests_on_unwritten(self) -> bool:
+        """Whether a message that waits for its write expected one before it, which was not durable yet."""
+        waiting = self.unwritten.waiting if self.unwritten is not None else []
+        return any(item.subject and item.sequence <= self._follower for item in waiting)
 
     def items(self) -> list[Item]:
         """The messages that are staged or being written, oldest first."""
@@ -255,6 +260,8 @@ class PublishRules:
             so_far.check_headers(header_block)
             allowed = allowed._replace(in_batch=partial(self._check_in_batch, header_block, subject, so_far))
         last = self.last_sequence  # the expected sequence may be that of a staged message
+        if last > self._contents.log.end_offset and _EXPECTS in header_block:
+            self._follower = last + 1
         return check_before_id(header_block, subject, name, last, self._last_of_subject, allowed, payload)
 
     def _schedule_rules(self, now: int, so_far: BatchSoFar | None) -> ScheduleRules:
@@ -309,10 +316,15 @@ class PublishRules:
             if self.unwritten is not None:
                 of_subject = self._by_subject.count((self.unwritten.waiting, self.unwritten.writing), subject)
             of_subject += so_far.subjects.get(subject, 0) if so_far is not None else 0
-        in_flight, in_flight_bytes = self._in_flight + count, self._in_flight_bytes + weight
-        reason = self._contents.refusal(subject, size, in_flight, in_flight_bytes, of_subject)
+        in_flight, in_flight_bytes = self._in_flight
+        reason = self._contents.refusal(subject, size, in_flight + count, in_flight_bytes + weight, of_subject)
         if reason:
             raise api_error("store_failed", reason=reason)
+
+
+def _weighed(items: list[Item]) -> tuple[int, int]:
+    """The number of messages among the items, and the bytes of all."""
+    return sum(1 for item in items if item.subject), sum(item.size for item in items)
 
 
 def _republisher(config: StreamConfig) -> "Republisher | None":

@@ -297,8 +297,9 @@ class Publishing:
         self.answers.refused_writes.note(len(items), error)
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
-        if self.rules.config.allow_msg_counter or self.on_copies_lost is not None:
-            # Later messages build on the lost ones, or follow them in the origin.
+        later_too = self.rules.config.allow_msg_counter or self.on_copies_lost is not None
+        if later_too or self.rules.rests_on_unwritten():
+            # Later messages build on the lost ones, expected them, or follow them in the origin.
             items = items + self.committer.give_up_waiting()
         lost = {item.sequence for item in items if item.subject}
         self.rules.note_done(items, stored=False)
