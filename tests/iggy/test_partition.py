@@ -12,11 +12,12 @@ from support.recording_files import RecordingFiles
 
 from headwater import TypedHeaders
 from headwater.durable_files.files import Files, OsFiles
-from headwater.errors import IggyError, StorageError
-from headwater.group_commit.committer import MAX_STAGED_BYTES
+from headwater.errors import DiskFull, IggyError, StorageError
+from headwater.group_commit.committer import LONE_BYTES, MAX_STAGED_BYTES
 from headwater.group_commit.writers import Writers
 from headwater.iggy import partition as partitions
 from headwater.iggy.partition import Batch, Partition, part_of
+from headwater.iggy.unique_ids import UniqueIds
 from headwater.iggy.upkeep import drop
 from headwater.iggy_wire.batches import admit, messages, of_messages
 from headwater.iggy_wire.commands import Message
@@ -170,6 +171,37 @@ def test_a_write_that_fails_is_answered_to_all_who_wait_and_readers_learn_nothin
         await partition.flush()
         assert [isinstance(error, StorageError) for error in received] == [True, True]
         assert partition.log.end_offset == 0
+
+    with_partition(work, files)
+
+
+def test_a_repeated_send_is_not_confirmed_where_the_disk_refused_the_first() -> None:
+    files = RecordingFiles()
+
+    async def work(partition: Partition) -> None:
+        partition.unique = UniqueIds(partition.log, 1 << 40, 1)
+        await send(partition, b"kept")
+        files.capacity = files.used + 1000
+        outcomes: list[StorageError | None] = []
+
+        def begin(payloads: list[bytes]) -> None:
+            batch, count = of_messages([Message(payload, id=at + 1) for at, payload in enumerate(payloads)], 1)
+            checksums = admit(batch, 0, len(batch), count)
+            partition.append(Batch(batch, 0, len(batch)), count, checksums, 5, 0, outcomes.append)
+
+        begin([bytes(LONE_BYTES)])
+        begin([bytes(LONE_BYTES), b"new"])
+        await asyncio.sleep(0)
+        begin([bytes(LONE_BYTES)])
+        begin([bytes(LONE_BYTES), b"new", b"newer"])
+        assert (len(partition.committer.writing), len(partition.committer.waiting)) == (2, 2)
+        await partition.flush()
+        assert [isinstance(outcome, DiskFull) for outcome in outcomes] == [True] * 4
+        files.capacity = None
+        begin([b"again", b"new", b"newer"])
+        await partition.flush()
+        assert outcomes[-1] is None
+        assert [payload for _, payload in polled(partition, 0, 9)] == [b"kept", b"again", b"new", b"newer"]
 
     with_partition(work, files)
 

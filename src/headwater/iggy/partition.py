@@ -147,6 +147,9 @@ class Partition:
             watcher()
 
     def _on_failed(self, sends: list[Done], error: StorageError) -> None:
+        if self.unique is not None:
+            # Those staged since may have left out messages because they were in these, and would be confirmed without them.
+            sends = sends + self.committer.give_up_waiting()
         for done in sends:
             done(error)
         if sends and self.on_refused is not None:
