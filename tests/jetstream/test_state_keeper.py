@@ -49,11 +49,15 @@ class Calls:
 class Place:
     """A keeper over recorded files, and the consumer `c` of 1,000 messages."""
 
-    def __init__(self, files: RecordingFiles, *, durable: bool = True) -> None:
+    def __init__(self, files: RecordingFiles, *, durable: bool = True, settles_at_once: bool = True) -> None:
         self.files = files
         self.router = Calls(files)
         self.consumer = Kept("c")
         self.settled = 0
+        self.settling = False
+        self.may_settle = asyncio.Event()
+        if settles_at_once:
+            self.may_settle.set()
         directory = StreamDirectory(files, DIRECTORY)
         files.mkdir(STATES)
         self.keeper = StateKeeper(
@@ -74,6 +78,8 @@ class Place:
         )
 
     async def settle(self) -> None:
+        self.settling = True
+        await self.may_settle.wait()
         self.settled += 1
 
     def deliver(self, *sequences: int) -> None:
@@ -225,6 +231,30 @@ def test_a_long_journal_gives_way_to_saved_states(monkeypatch: pytest.MonkeyPatc
         await place.keeper.close()
 
     run(then)
+
+
+def test_a_write_that_fails_while_the_states_are_saved_whole_loses_no_later_confirmation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state_keeper, "CHECKPOINT_BYTES", 0)
+    monkeypatch.setattr(state_keeper, "RETRY_DELAY", 0.02)
+
+    async def then(place: Place) -> None:
+        place.deliver(1, 2, 3)
+        place.ack(1, confirmed=True)
+        await until(lambda: place.settling)  # the states are being saved
+        place.files.faults = {place.files.attempts: errno.EIO}
+        place.ack(2, confirmed=True)
+        await until(lambda: len(place.router.answers) == 2)
+        assert place.router.answers[1][1].startswith(b"NATS/1.0 503 ")
+        place.may_settle.set()
+        await until(lambda: place.keeper.failure is None)
+        place.ack(3, confirmed=True)
+        await until(lambda: len(place.router.answers) == 3)
+        assert place.router.answers[2][1] == b""
+        assert recovered(place.files).unacked == {}
+
+    run(then, settles_at_once=False)
 
 
 async def life(place: Place, random: Random, acked: set[int]) -> None:
