@@ -148,9 +148,9 @@ def healthz(view: View, parameters: Parameters) -> tuple[int, Document]:
     if server_only:
         return 200, {"status": "ok"}
     if not (stream or account or enabled_only):
-        refused = next((finding for finding in view.broker.findings() if finding.severity == "unavailable"), None)
-        if refused is not None:
-            return 503, _unavailable(f"Iggy topic '{refused.stream}' {refused.what}")
+        refused = _iggy_refusal(view)
+        if refused:
+            return 503, _unavailable(refused)
     if not view.broker.options.jetstream:
         return 200, _ok(_iggy_warnings(view))
     if not view.broker.jetstreams:
@@ -190,6 +190,19 @@ def _check_streams(view: View, account: str, stream: str, consumer: str) -> tupl
                 place = f"{name or GLOBAL_ACCOUNT} > {one.name}"
                 return 503, _unavailable(f"JetStream stream '{place}' write error: {one.failure}")
     return 200, _ok(warnings if stream or account else warnings + _iggy_warnings(view))
+
+
+def _iggy_refusal(view: View) -> str:
+    """Which topic of Iggy cannot be read or written, and why; "" for none."""
+    for finding in view.broker.findings():
+        if finding.severity == "unavailable":
+            return f"Iggy topic '{finding.stream}' {finding.what}"
+    service = view.broker.iggy_service
+    for topic in service.topics.values() if service is not None else ():
+        for partition in topic.partitions:
+            if partition.log.failure is not None:
+                return f"Iggy topic '{topic.entry.name}' write error: {partition.log.failure}"
+    return ""
 
 
 def _iggy_warnings(view: View) -> list[str]:
