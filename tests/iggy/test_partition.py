@@ -175,6 +175,32 @@ def test_a_write_that_fails_is_answered_to_all_who_wait_and_readers_learn_nothin
     with_partition(work, files)
 
 
+def begin(partition: Partition, outcomes: list[StorageError | None], *payloads: bytes) -> None:
+    """Send messages with the ids 1, 2 and so on; the outcome comes later."""
+    batch, count = of_messages([Message(payload, id=at) for at, payload in enumerate(payloads, 1)], 1)
+    checksums = admit(batch, 0, len(batch), count)
+    partition.append(Batch(batch, 0, len(batch)), count, checksums, 5, 0, outcomes.append)
+
+
+def test_a_repeated_send_is_refused_each_time_by_a_log_that_is_read_only() -> None:
+    files = RecordingFiles()
+
+    async def work(partition: Partition) -> None:
+        partition.unique = UniqueIds(partition.log, 1 << 40, 1)
+        await send(partition, b"kept")
+        files.faults = {files.attempts: errno.EIO}
+        outcomes: list[StorageError | None] = []
+        begin(partition, outcomes, b"lost")
+        await partition.flush()
+        assert outcomes[0] is not None and partition.log.failure is not None
+        for _ in range(2):
+            with pytest.raises(StorageError):
+                begin(partition, outcomes, b"lost")
+        assert len(outcomes) == 1
+
+    with_partition(work, files)
+
+
 def test_a_repeated_send_is_not_confirmed_where_the_disk_refused_the_first() -> None:
     files = RecordingFiles()
 
@@ -184,21 +210,16 @@ def test_a_repeated_send_is_not_confirmed_where_the_disk_refused_the_first() -> 
         files.capacity = files.used + 1000
         outcomes: list[StorageError | None] = []
 
-        def begin(payloads: list[bytes]) -> None:
-            batch, count = of_messages([Message(payload, id=at + 1) for at, payload in enumerate(payloads)], 1)
-            checksums = admit(batch, 0, len(batch), count)
-            partition.append(Batch(batch, 0, len(batch)), count, checksums, 5, 0, outcomes.append)
-
-        begin([bytes(LONE_BYTES)])
-        begin([bytes(LONE_BYTES), b"new"])
+        begin(partition, outcomes, bytes(LONE_BYTES))
+        begin(partition, outcomes, bytes(LONE_BYTES), b"new")
         await asyncio.sleep(0)
-        begin([bytes(LONE_BYTES)])
-        begin([bytes(LONE_BYTES), b"new", b"newer"])
+        begin(partition, outcomes, bytes(LONE_BYTES))
+        begin(partition, outcomes, bytes(LONE_BYTES), b"new", b"newer")
         assert (len(partition.committer.writing), len(partition.committer.waiting)) == (2, 2)
         await partition.flush()
         assert [isinstance(outcome, DiskFull) for outcome in outcomes] == [True] * 4
         files.capacity = None
-        begin([b"again", b"new", b"newer"])
+        begin(partition, outcomes, b"again", b"new", b"newer")
         await partition.flush()
         assert outcomes[-1] is None
         assert [payload for _, payload in polled(partition, 0, 9)] == [b"kept", b"again", b"new", b"newer"]

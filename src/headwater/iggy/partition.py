@@ -133,6 +133,8 @@ class Partition:
                 unique.forget(ids, error)
                 answer(error)
 
+            if self.log.failure is not None:  # else a repetition would be confirmed as one of a send that is stored
+                unique.forget(ids, self.log.failure)
         stamp_and_seal(buffer, at, shown_id, base_offset, now_us, checksums)
         self.log.stage_iggy(slice_bytes(buffer, at, end), count, now_us * NANOSECONDS)
         self.committer.add(done, end - at)
