@@ -89,14 +89,23 @@ def test_a_refused_request_is_forgotten_too() -> None:
     finish(main())
 
 
-def test_no_responders_is_known_at_once() -> None:
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (b"NATS/1.0 503", "^nobody is subscribed to 'q'"),
+        (b"NATS/1.0 503 No Responders", "^nobody is subscribed to 'q'"),
+        (b"NATS/1.0 503 no room on the server's disk", "^'q' is not served: no room on the server's disk"),
+    ],
+)
+def test_no_responders_is_known_at_once_and_the_reason_if_one_is_given(status: bytes, says: str) -> None:
     async def main() -> None:
         async with conversation() as (client, peer):
             pending = asyncio.create_task(client.request("q", timeout=60))
             await peer.receive_line()
             reply, _ = await receive_request(peer)
-            peer.send(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % reply)
-            with pytest.raises(NoResponders, match="'q'"):
+            size = len(status) + 4
+            peer.send(b"HMSG %b 1 %d %d\r\n%b\r\n\r\n\r\n" % (reply, size, size, status))
+            with pytest.raises(NoResponders, match=says):
                 await pending
 
     finish(main())

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from headwater.client.units import in_seconds
 from headwater.client_connection.connection_ops import BytesLike
-from headwater.client_connection.requests import is_no_responders
+from headwater.client_connection.requests import is_no_responders, not_served
 from headwater.client_connection.subscription import Subscription
-from headwater.errors import ConfigError, NoResponders, RequestTimeout
+from headwater.errors import ConfigError, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 
@@ -68,8 +68,7 @@ async def ask_many(
             except RequestTimeout:
                 break
             if not came and is_no_responders(answer):
-                hint = "is the service running?"
-                raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint=hint)
+                raise not_served(subject, answer)
             came += 1
             if sentinel is not None and sentinel(answer):
                 return

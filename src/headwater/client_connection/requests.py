@@ -41,6 +41,7 @@ SWEEP_SECONDS = 0.002  # deadlines closer together are checked together
 # Of tasks that go on together, each 32 write what they send: a third more requests a second with 64 outstanding. A power of
 # two less one. With 16 the writes cost what the server gains by them.
 WRITE_AFTER = 31
+_USUAL = "No Responders"  # a description that adds nothing
 
 
 def new_inbox(prefix: str) -> str:
@@ -164,7 +165,7 @@ class Requests:
             if pending.answer is None:  # else `answered` has done it
                 self.waiting.pop(token, None)
         if len(message.header_block) > 0 and is_no_responders(message):
-            raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint="is the service running?")
+            raise not_served(subject, message)
         return message
 
     @property
@@ -324,3 +325,12 @@ def is_no_responders(message: Message) -> bool:
     except HeaderError:
         return False
     return status is not None and status.code == NO_RESPONDERS
+
+
+def not_served(subject: str, answer: Message) -> NoResponders:
+    """The error for that status. Without a reason it comes from the server; a responder gives one, such as a broker that
+    cannot make an acknowledgement durable."""
+    reason = answer.status.description if answer.status is not None else None
+    if reason and reason != _USUAL:
+        return NoResponders(f"{subject!r} is not served: {reason}", value=subject, hint="try again later")
+    return NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint="is the service running?")
