@@ -67,6 +67,7 @@ from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
 from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer, DirectRequests, reading_ahead
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
+from headwater.jetstream_room.folder_watch import FolderWatch
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
@@ -150,7 +151,8 @@ class JetStream:
             others,
         )
         self.registry = StreamRegistry(settings, router, self._clerk, consumers)
-        self._watches: tuple[RoomWatch, ClockWatch] | None = None  # of the disk and of the clock, while it runs
+        # Of the disk, the clock and the streams' folders, while it runs.
+        self._watches: tuple[RoomWatch, ClockWatch, FolderWatch] | None = None
         self._subscriptions: list[Subscription] = []
         streams = StreamApi(self.registry, server_name, self.stats_of_api)
         self._server_name = server_name
@@ -180,7 +182,11 @@ class JetStream:
 
     def _begin(self) -> None:
         settings = self.registry.settings
-        self._watches = RoomWatch(settings.directory), ClockWatch(settings.clock_ns, self._on_clock_step)
+        self._watches = (
+            RoomWatch(settings.directory),
+            ClockWatch(settings.clock_ns, self._on_clock_step),
+            FolderWatch(self.registry.folders, self.registry.folder_is_missing),
+        )
         self._listen(settings.others is None)
         for stream in self.streams.values():
             stream.copying.follow(stream.config)

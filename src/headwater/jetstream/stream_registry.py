@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext,
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from headwater.durable_files.files import File, Files
+from headwater.durable_files.files import File, Files, OsFiles
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.reserve import Reserve
@@ -217,6 +217,24 @@ class StreamRegistry:
         self._limit_room(stream)
         stream.recover()
         return stream
+
+    def folders(self) -> dict[str, str]:
+        """Where the logs of the streams are that are on the system's disk, by stream."""
+        if not isinstance(self.settings.files, OsFiles):
+            return {}
+        return {name: one.log.directory for name, one in self.streams.items() if one.directory is not None}
+
+    def folder_is_missing(self, name: str, folder: str) -> None:
+        """The folder of a stream was removed while it is served."""
+        stream = self.streams.get(name)
+        if stream is not None and stream.log.directory == folder:
+            what = "has lost its files: what is published there is gone with the next start"
+            done = "put the folder back while the server is stopped, or delete the stream"
+            finding = Finding(name, folder, what, done, severity="unavailable")
+            stream.findings().append(finding)
+            report(logger, finding)
+            if self.reports.on_finding is not None:
+                self.reports.on_finding(finding)
 
     def findings(self) -> list[Finding]:
         """What is wrong or was lost in this store, the streams that could not be recovered first."""
