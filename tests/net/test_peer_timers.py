@@ -134,6 +134,26 @@ def test_too_many_unanswered_pings_are_counted_once_and_the_others_go_on() -> No
     run(watched)
 
 
+@pytest.mark.parametrize("waiting", [0, 5])
+def test_one_that_answers_no_ping_is_logged_and_not_waited_for_while_it_reads_nothing(
+    waiting: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def watched() -> None:
+        timers, dead = Timers(ping_interval=0.5), Neighbour(answers=0)
+        timers.start()
+        timers.begin(dead, 600.0, "late")
+        dead.on_close = timers.forget
+        dead.fake.waiting = waiting
+        await asyncio.sleep(2.9)
+        assert (timers.stale, timers.stuck, dead.fake.aborted) == (1, [], waiting > 0)
+
+    with caplog.at_level("WARNING"):
+        run(watched)
+    assert [record.getMessage() for record in caplog.records] == [
+        "peer_stale peer=192.0.2.1:6222: it has answered none of 2 PINGs"
+    ]
+
+
 def test_a_connection_that_does_not_join_in_time_is_reported_once_with_its_error() -> None:
     async def watched() -> None:
         timers, slow, quick, patient = Timers(), Neighbour(), Neighbour(), Neighbour()

@@ -5,10 +5,13 @@ by the subclass for routes (`cluster/route_watch.py`) and for leaf nodes (`leaf/
 """
 
 import asyncio
+import logging
 from typing import Any, Generic, Protocol, TypeVar
 
 from headwater.net.link import Link
 from headwater.net.write_progress import Progress
+
+logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
@@ -104,10 +107,18 @@ class PeerTimers(Generic[AnyPeer]):
             elif self._may_ping(peer) and now >= next_ping and peer in self._next_ping:
                 self._next_ping[peer] = now + self._ping_interval
                 if not peer.ping(self._ping_max, now):
-                    self.stale += 1
+                    self._end_stale(peer)
             if self._progress.end_stuck(peer.link, now, self._write_deadline):
                 self.slow += 1
                 self._stuck(peer)
+
+    def _end_stale(self, peer: AnyPeer) -> None:
+        """A connection is being closed, because the other end answers nothing. That waits until the output is read, which
+        is never: until the write deadline the peer would go on to be chosen for messages."""
+        self.stale += 1
+        logger.warning("peer_stale peer=%s: it has answered none of %d PINGs", address_of(peer), self._ping_max)
+        if peer.link is not None and peer.link.pending:
+            peer.link.abort()
 
     def _swept(self, now: float) -> None:
         """Called before each look at all connections."""
