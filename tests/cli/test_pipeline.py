@@ -7,7 +7,7 @@ import pytest
 from headwater.cli.main import main
 from headwater.cli.pipeline import show_step
 from headwater.cli.run_history import RunHistory
-from headwater.spark.run import Progress
+from headwater.spark_tables.run import Progress
 
 
 def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

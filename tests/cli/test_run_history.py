@@ -1,7 +1,7 @@
 """Batches of a run: what each took, how long, and what was left."""
 
 from headwater.cli.run_history import MOST_BATCHES, RunHistory, batch_line
-from headwater.spark.run import Progress
+from headwater.spark_tables.run import Progress
 
 
 def steps(history: RunHistory, batch: int, bronze: int, silver: int, rejects: int) -> None:

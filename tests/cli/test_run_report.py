@@ -20,7 +20,7 @@ from headwater.cli.run_report import (
     write_report,
 )
 from headwater.errors import EnvironmentProblem
-from headwater.spark.run import PipelineCounts
+from headwater.spark_tables.run import PipelineCounts
 
 COUNTS = PipelineCounts(bronze=5, bronze_distinct=5, silver=4, silver_distinct=3, rejects=1, gold=2)
 BATCHES = [Batch(0, 1.0, 1.0, 3, 2, 1, 2, {"no id": 1}), Batch(1, 2.0, 1.0, 2, 2, 0, 0, {})]

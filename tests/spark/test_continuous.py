@@ -18,7 +18,7 @@ from headwater.cli.main import main
 from headwater.cli.run_history import RunHistory
 from headwater.spark.continuous import ContinuousPipeline, backlog
 from headwater.spark.pipeline_config import PipelineConfig
-from headwater.spark.run import PipelineCounts, Progress
+from headwater.spark_tables.run import PipelineCounts, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

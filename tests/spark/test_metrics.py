@@ -5,8 +5,8 @@ import urllib.request
 import pytest
 
 from headwater.errors import ConfigError, EnvironmentProblem
-from headwater.spark.metrics import PipelineMetrics, parse_address
-from headwater.spark.run import Progress
+from headwater.spark_tables.metrics import PipelineMetrics, parse_address
+from headwater.spark_tables.run import Progress
 
 pytest.importorskip("prometheus_client")
 

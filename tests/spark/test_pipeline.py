@@ -53,7 +53,7 @@ MESSAGES: list[Message] = [
 
 @pytest.fixture(scope="module")
 def frame(spark: "SparkSession", nats_server: NatsServer) -> "Iterator[DataFrame]":
-    from headwater.spark.pipeline import SOURCE_OPTIONS
+    from headwater.spark_tables.pipeline import SOURCE_OPTIONS
 
     fill(nats_server.url, "ALL", ["all.*"], MESSAGES)
     reader = spark.read.format("nats").options(servers=nats_server.url, stream="ALL", **SOURCE_OPTIONS)

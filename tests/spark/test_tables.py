@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 def test_a_batch_that_is_written_again_replaces_itself(spark: "SparkSession", tmp_path: Path) -> None:
-    from headwater.spark.tables import Tables
+    from headwater.spark_tables.tables import Tables
 
     tables = Tables(tmp_path)
     assert tables.count("bronze") == 0
@@ -35,7 +35,7 @@ def test_a_batch_that_is_written_again_replaces_itself(spark: "SparkSession", tm
 def test_a_write_that_fails_leaves_the_batch_as_it_was(spark: "SparkSession", tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
-    from headwater.spark.tables import Tables
+    from headwater.spark_tables.tables import Tables
 
     tables = Tables(tmp_path)
     tables.write_batch("bronze", 0, spark.range(5))
@@ -45,7 +45,7 @@ def test_a_write_that_fails_leaves_the_batch_as_it_was(spark: "SparkSession", tm
 
 
 def test_a_directory_has_one_writer_at_a_time(spark: "SparkSession", tmp_path: Path) -> None:
-    from headwater.spark.tables import Tables
+    from headwater.spark_tables.tables import Tables
 
     first, second = Tables(tmp_path), Tables(tmp_path)
     with first.locked(spark):

@@ -32,8 +32,8 @@ from headwater.server.broker import Broker
 from headwater.serving.event_loop import loop_factory
 
 if TYPE_CHECKING:
-    from headwater.spark.run import PipelineCounts
-    from headwater.spark.run import Progress as TableProgress
+    from headwater.spark_tables.run import PipelineCounts
+    from headwater.spark_tables.run import Progress as TableProgress
 
 STREAM = "EVENTS"
 NEVER = 100 * 365 * 86_400  # seconds; a second run next year must not add anything, either
@@ -156,7 +156,7 @@ async def _stored(server: str) -> int:
 
 def _backlog(stored: int, tables: Path) -> Callable[[int], int]:
     """Returns how many of `stored` are unread after this run has read `through`; bronze has those of earlier runs."""
-    from headwater.spark.tables import count_rows
+    from headwater.spark_tables.tables import count_rows
 
     before = count_rows(tables / "bronze")
     return lambda through: max(0, stored - before - through)
@@ -176,8 +176,8 @@ async def make_tables(
 
 
 def _make_tables(server: str, root: Path, console: Console, expected: int, history: RunHistory) -> "PipelineCounts":
-    from headwater.spark.run import run_available_now
     from headwater.spark.session import session
+    from headwater.spark_tables.run import run_available_now
 
     with bars(console) as progress:
         starting = progress.add_task("start Spark", total=None)

@@ -26,7 +26,7 @@ from headwater.cli.spark_commands import print_environment
 from headwater.errors import ConfigError
 
 if TYPE_CHECKING:
-    from headwater.spark.run import Progress
+    from headwater.spark_tables.run import Progress
 
 
 def main(argv: list[str]) -> int:
@@ -113,7 +113,7 @@ def run(path: Path, report: Path | None = None) -> int:
     with deaf_children():
         spark = session("headwater-pipeline", master=config.master, config=config.spark)
     from headwater.spark.continuous import ContinuousPipeline
-    from headwater.spark.metrics import PipelineMetrics
+    from headwater.spark_tables.metrics import PipelineMetrics
 
     rejected = config.directory / "rejects"
     history = RunHistory(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from headwater.spark.run import Progress
+    from headwater.spark_tables.run import Progress
 
 LAST_TABLE = "rejects"  # of each batch
 MOST_BATCHES = 2_000  # so that a run of months keeps only the most recent ones

@@ -21,7 +21,7 @@ from headwater.cli.run_history import Batch
 from headwater.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
-    from headwater.spark.run import PipelineCounts
+    from headwater.spark_tables.run import PipelineCounts
 
 MOST_SERIES = 8  # sources with a colour of their own; the others are summed
 MOST_BARS = 15  # authors and rules
@@ -72,7 +72,7 @@ def authors(tables: Path) -> Counter[str]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from headwater.spark.tables import count_rows
+    from headwater.spark_tables.tables import count_rows
 
     if not 0 < count_rows(tables / "silver") <= MOST_COUNTED:
         return Counter()

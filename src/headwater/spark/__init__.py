@@ -10,22 +10,26 @@ from headwater.spark.session import session as session
 from headwater.spark_runtime.java import java_home as java_home
 
 if TYPE_CHECKING:
-    from headwater.spark.pipeline import bronze as bronze
-    from headwater.spark.pipeline import gold as gold
-    from headwater.spark.pipeline import rejects as rejects
-    from headwater.spark.pipeline import silver as silver
-    from headwater.spark.run import PipelineCounts as PipelineCounts
-    from headwater.spark.run import Progress as Progress
-    from headwater.spark.run import run_available_now as run_available_now
+    from headwater.spark_tables.pipeline import bronze as bronze
+    from headwater.spark_tables.pipeline import gold as gold
+    from headwater.spark_tables.pipeline import rejects as rejects
+    from headwater.spark_tables.pipeline import silver as silver
+    from headwater.spark_tables.pipeline import with_payload as with_payload
+    from headwater.spark_tables.pipeline import with_variant as with_variant
+    from headwater.spark_tables.run import PipelineCounts as PipelineCounts
+    from headwater.spark_tables.run import Progress as Progress
+    from headwater.spark_tables.run import run_available_now as run_available_now
 
 _HOMES = {
-    "PipelineCounts": "headwater.spark.run",
-    "Progress": "headwater.spark.run",
-    "bronze": "headwater.spark.pipeline",
-    "gold": "headwater.spark.pipeline",
-    "rejects": "headwater.spark.pipeline",
-    "run_available_now": "headwater.spark.run",
-    "silver": "headwater.spark.pipeline",
+    "PipelineCounts": "headwater.spark_tables.run",
+    "Progress": "headwater.spark_tables.run",
+    "bronze": "headwater.spark_tables.pipeline",
+    "gold": "headwater.spark_tables.pipeline",
+    "rejects": "headwater.spark_tables.pipeline",
+    "run_available_now": "headwater.spark_tables.run",
+    "silver": "headwater.spark_tables.pipeline",
+    "with_payload": "headwater.spark_tables.pipeline",
+    "with_variant": "headwater.spark_tables.pipeline",
 }
 
 __all__ = ["java_home", "session", *sorted(_HOMES)]

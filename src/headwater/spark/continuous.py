@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headwater.spark.pipeline_config import PipelineConfig
-from headwater.spark.run import PipelineCounts, Progress, count_tables, refresh_gold, require_checkpoint, writing
-from headwater.spark.tables import Tables
+from headwater.spark_tables.run import PipelineCounts, Progress, count_tables, refresh_gold, require_checkpoint, writing
+from headwater.spark_tables.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

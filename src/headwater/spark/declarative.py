@@ -49,7 +49,7 @@ from pathlib import Path
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.spark import pipeline
+from headwater.spark_tables import pipeline
 from headwater.spark.pipeline_config import read_pipeline_config
 
 config = read_pipeline_config(Path(__file__).parents[1] / "pipeline.toml")

@@ -28,8 +28,8 @@ from typing import Any
 
 from headwater.errors import ConfigError
 from headwater.spark.iggy.options import parse_source_options
-from headwater.spark.metrics import parse_address
 from headwater.spark.options import parse_options
+from headwater.spark_tables.metrics import parse_address
 
 SECTIONS: dict[str, tuple[str, ...] | None] = {
     "source": None,  # checked by the source's own parser

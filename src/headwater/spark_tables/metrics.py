@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import ConfigError, EnvironmentProblem
 
 if TYPE_CHECKING:
-    from headwater.spark.run import Progress
+    from headwater.spark_tables.run import Progress
 
 
 class PipelineMetrics:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from headwater.errors import ConfigError
-from headwater.spark.pipeline import KEYS, SOURCE_OPTIONS, bronze, gold, rejects, silver
-from headwater.spark.tables import Tables
+from headwater.spark_tables.pipeline import KEYS, SOURCE_OPTIONS, bronze, gold, rejects, silver
+from headwater.spark_tables.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
