@@ -105,6 +105,12 @@ class ConnectionClosed(TransportError):
     retriable = False
 
 
+class TlsRefused(TransportError):
+    """TLS was refused for a certificate or a setting of one side, which another attempt will not find otherwise."""
+
+    retriable = False
+
+
 class BufferFull(TransportError):
     """The connection is away, and the room for what is published meanwhile (`limit` bytes) is used up."""
 

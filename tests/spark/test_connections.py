@@ -3,6 +3,7 @@ servers that ask for certificates or credentials."""
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -15,11 +16,20 @@ from support.embedded_broker import EmbeddedBroker, options_of
 from support.operator_chain import Chain, Key
 from support.stream_filling import fill, numbered
 
-from headwater.errors import AuthorizationError, ConfigError, EnvironmentProblem, HeadwaterError, TransportError
+from headwater.errors import (
+    AuthorizationError,
+    ConfigError,
+    EnvironmentProblem,
+    HeadwaterError,
+    RequestTimeout,
+    TlsRefused,
+    TransportError,
+)
 from headwater.model.nkey import NkeyKind
 from headwater.spark.connections import take
 from headwater.spark.offsets import StreamState
 from headwater.spark.options import parse_options
+from headwater.spark.planner import StreamPlanner
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
 from headwater.spark.server_options import ServerOptions
@@ -97,7 +107,7 @@ def test_a_stream_is_read_under_the_prefix_of_its_api(
 
 def rows_of_a_new_stream(port: int, **options: str) -> int:
     """How many rows are read of three that are stored, both with these options."""
-    made = parse_options({"servers": f"nats://127.0.0.1:{port}", "stream": "KEPT", "readTimeout": "0.1", **options})
+    made = parse_options({"servers": f"nats://127.0.0.1:{port}", "stream": "KEPT", **options})
     client = take(made.server, 5.0)
     created = client.api("STREAM.CREATE.KEPT", {"name": "KEPT", "subjects": ["kept"], "storage": "memory"})["created"]
     for _ in range(3):
@@ -115,19 +125,23 @@ def test_a_certificate_is_shown_and_a_refusal_names_the_options(kind: str, tmp_p
         f'key_file: "{files.server_key}"\nca_file: "{files.ca}"\nverify: true }}'
     )
     wrong: list[tuple[dict[str, str], type[HeadwaterError], str]] = [
-        ({"tlsCa": str(files.stranger_ca)}, TransportError, "tlsCa"),
-        ({"tlsHostname": "example.org"}, TransportError, "tlsHostname"),
-        ({"tlsCert": "", "tlsKey": ""}, TransportError, "tlsCert"),
-        ({"tlsCert": str(files.stranger_cert), "tlsKey": str(files.stranger_key)}, TransportError, "tlsCert"),
+        ({"tlsCa": str(files.stranger_ca)}, TlsRefused, "tlsCa"),
+        ({"tlsHostname": "example.org"}, TlsRefused, "option tlsHostname"),
+        ({"tlsCert": "", "tlsKey": ""}, TlsRefused, "tlsCert"),
+        ({"tlsCert": str(files.stranger_cert), "tlsKey": str(files.stranger_key)}, TlsRefused, "tlsCert"),
         ({"tlsKey": str(files.stranger_key)}, ConfigError, "tlsKey"),
-        ({"tlsFirst": "true"}, TransportError, "tlsFirst"),
+        ({"tlsCa": str(tmp_path / "none")}, ConfigError, "tlsCa"),
+        ({"tlsFirst": "true"}, TlsRefused, "option tlsFirst"),
     ]
     with serve(kind, tmp_path / "server", config) as server:
         assert rows_of_a_new_stream(server.port, **known) == 3
         for options, error, named in wrong:
+            given = {"servers": f"nats://127.0.0.1:{server.port}", "stream": "KEPT", **known, **options}
+            begun = time.monotonic()
             with pytest.raises(error) as refused:
-                rows_of_a_new_stream(server.port, **(known | options))
+                StreamPlanner(parse_options(given)).state()
             assert named in refused.value.hint, options
+            assert time.monotonic() - begun < 15, options  # readTimeout is 30
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -153,3 +167,21 @@ def test_a_creds_file_and_an_nkey_are_shown_and_a_refusal_names_the_options(
         with pytest.raises(AuthorizationError) as refused:
             rows_of_a_new_stream(server.port)
         assert "nkey" in str(refused.value)
+
+
+def test_a_server_whose_certificate_is_refused_does_not_end_the_wait_for_another(tmp_path: Path) -> None:
+    """One of two servers is away: the refusal by the other is not the last word."""
+    files = make_certificates(tmp_path / "files")
+    config = f'tls {{ cert_file: "{files.server_cert}"\nkey_file: "{files.server_key}" }}'
+    with serve("headwater", tmp_path / "server", config) as server:
+        for servers in (f"127.0.0.1:1,127.0.0.1:{server.port}", f"127.0.0.1:{server.port},127.0.0.1:1"):
+            with pytest.raises(TransportError, match=r"cannot connect to 127\.0\.0\.1:1:"):
+                take(ServerOptions(servers=tuple(servers.split(",")), tls_ca=str(files.stranger_ca)), 5.0)
+
+
+def test_a_server_that_says_nothing_is_passed_over_for_the_next_one(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, serve("headwater", tmp_path / "server", "") as server:
+        servers = f"127.0.0.1:{silent.getsockname()[1]}", f"127.0.0.1:{server.port}"
+        take(ServerOptions(servers=servers), 0.5).close()
+        with pytest.raises(RequestTimeout, match="option tlsFirst"):
+            take(ServerOptions(servers=servers[:1]), 0.5)

@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ from support.nats_server import NatsServer
 
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
-from headwater.errors import ConfigError
-from headwater.spark.core_reader import CoreStreamReader
+from headwater.errors import AuthorizationError, ConfigError, HeadwaterError, TransportError
+from headwater.spark.core_reader import CoreStreamReader, Listener, Subscriber
 from headwater.spark.options import parse_options
 from headwater.spark.schema import source_schema
 from headwater.spark.source import JetStreamSource
+from headwater.wire.memory import OutputBuffer
 
 pytestmark = pytest.mark.interop
 
@@ -110,3 +112,77 @@ def test_there_is_nothing_to_read_in_a_batch(server: Server) -> None:
         source.reader(source.schema())
     with pytest.raises(ConfigError, match="not to core subjects"):
         reader_of(server).partitions({"v": 1, "streams": {}}, {"v": 1, "streams": {}})
+
+
+class Link:
+    """In place of a connection: an hour of silence, then what the server says, or its end."""
+
+    def __init__(self, clock: list[float], event: bytes | HeadwaterError, seconds: float = 3600.0) -> None:
+        self.clock, self.event, self.seconds = clock, event, seconds
+        self.output = OutputBuffer()
+
+    def feed(self, parser: Any, deadline: float) -> bool:
+        self.clock.append(self.seconds)
+        if isinstance(self.event, HeadwaterError):
+            raise self.event
+        op = b"-ERR '%b'\r\n" % self.event
+        return bool(parser.parse(bytearray(op), 0, len(op)))
+
+    def ping(self) -> None: ...
+
+    def pong(self, count: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that only connections and pauses move."""
+    moved: list[float] = []
+    for module in ("headwater.spark.core_reader", "headwater.spark_runtime.persistence"):
+        monkeypatch.setattr(f"{module}.time.monotonic", lambda: sum(moved))
+    monkeypatch.setattr("headwater.spark_runtime.persistence.time.sleep", moved.append)
+    return moved
+
+
+def failure_after(monkeypatch: pytest.MonkeyPatch, links: Iterable[Link | HeadwaterError]) -> HeadwaterError:
+    """What a subscriber fails with whose connections are these, one after the other."""
+    left = iter(links)
+
+    def take(*arguments: Any, **named: Any) -> Link:
+        link = next(left)
+        if isinstance(link, HeadwaterError):
+            raise link
+        return link
+
+    monkeypatch.setattr("headwater.spark.core_reader.connections.take", take)
+    options = parse_options({"subjects": "core.>", "delivery": "at-most-once"})
+    subscriber = Subscriber(options, Listener(1 << 20))
+    subscriber._thread.join(60)
+    assert subscriber.failure is not None
+    return subscriber.failure
+
+
+@pytest.mark.parametrize("event", [TransportError("lost"), b"Stale Connection"])
+def test_a_connection_that_is_lost_after_an_hour_is_made_again_until_rights_are_missing(
+    event: bytes | HeadwaterError, clock: list[float], monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    forbidden = b'Permissions Violation for Subscription to "core.>"'
+    failure = failure_after(monkeypatch, [Link(clock, event), Link(clock, event), Link(clock, forbidden)])
+    assert isinstance(failure, AuthorizationError)
+    assert caplog.messages.count("core_source_listens_again: what was published meanwhile is lost") == 2
+
+
+def test_a_login_that_is_refused_when_the_connection_is_made_again_ends_the_query(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = AuthorizationError("revoked")
+    assert failure_after(monkeypatch, [Link(clock, TransportError("lost")), refused]) is refused
+
+
+def test_a_server_that_refuses_each_connection_is_given_up_with_what_it_says(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = (Link(clock, b"maximum subscriptions exceeded", 0.0) for _ in range(1000))
+    assert "maximum subscriptions exceeded" in str(failure_after(monkeypatch, links))
+    assert 30 < sum(clock) < 40

@@ -28,6 +28,11 @@ def test_only_the_stream_must_be_named() -> None:
         parse_options({})
 
 
+def test_the_path_of_load_is_no_option_and_the_way_out_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"unknown option 'path' .*\.option\('stream', 'ORDERS'\)"):
+        parse_options({"path": "ORDERS"})
+
+
 def test_names_are_matched_in_any_case_because_spark_lowers_them() -> None:
     given = {"STREAM": "ORDERS", "maxoffsetspertrigger": "10", "IncludeHeaders": "BOTH", "failOnDataLoss": "False"}
     options = parse_options(given)

@@ -111,6 +111,8 @@ def test_a_batch_that_begins_beyond_the_end_is_a_loss(server: Server) -> None:
         DataLossError, match=r"SHRUNK ends at sequence 3, before the beginning of the read, 10: .* made anew"
     ):
         batch_reader(server, "SHRUNK", startingOffsets="10").partitions()
+    with pytest.raises(DataLossError, match="before the beginning of the read, 10, and before its end, 20: "):
+        batch_reader(server, "SHRUNK", startingOffsets="10", endingOffsets="20").partitions()
 
 
 def test_a_batch_that_is_to_end_beyond_the_end_is_a_loss_or_is_logged(server: Server, caplog: Any) -> None:

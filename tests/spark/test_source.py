@@ -38,6 +38,26 @@ def test_a_batch_read_has_every_message_with_its_headers(spark: "SparkSession", 
     assert all(abs(difference) < 1e-5 for difference in times)
 
 
+@pytest.mark.parametrize("kind", ["read", "readStream"])
+def test_a_schema_with_another_type_is_refused_before_its_values_are_wrong(
+    spark: "SparkSession", nats_server: NatsServer, kind: str, tmp_path: Path
+) -> None:
+    fill(nats_server.url, "TYPED", ["typed.*"], numbered("typed", 3))
+    frame = (
+        getattr(spark, kind).format("nats").schema("seq int").options(servers=nats_server.url, stream="TYPED").load()
+    )
+    with pytest.raises(Exception, match="the schema has the column seq as int, and it is read as bigint"):
+        if kind == "read":
+            frame.collect()
+        else:
+            query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+            query.awaitTermination(60)
+    selected = spark.read.format("nats").schema("data binary, seq long")
+    rows = selected.options(servers=nats_server.url, stream="TYPED").load().collect()
+    assert [list(row.asDict()) for row in rows] == [["data", "seq"]] * 3
+    assert [row["seq"] for row in rows] == [1, 2, 3]
+
+
 def test_what_a_worker_logs_is_a_table_at_the_driver(spark: "SparkSession", nats_server: NatsServer) -> None:
     fill(nats_server.url, "LOGGED", ["logged.*"], numbered("logged", 20))
     spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.errors import JetStreamError, RequestTimeout, TransportError
+from headwater.errors import JetStreamError, RequestTimeout, TlsRefused, TransportError
 from headwater.spark_runtime.persistence import Persistence
 
 
@@ -71,3 +71,9 @@ def test_a_refusal_is_final_unless_the_server_is_only_not_ready(
     else:
         with pytest.raises(JetStreamError, match="said no"):
             Persistence(5.0, "refused").wait_after(error)
+
+
+def test_what_tls_refuses_is_final(pauses: list[float]) -> None:
+    with pytest.raises(TlsRefused):
+        Persistence(5.0, "refused").wait_after(TlsRefused("certificate verify failed"))
+    assert pauses == []

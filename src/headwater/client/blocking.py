@@ -31,6 +31,7 @@ from headwater.errors import (
     NoResponders,
     RemoteProtocolError,
     RequestTimeout,
+    TlsRefused,
     TransportError,
 )
 from headwater.net.blocking import BlockingConnection, deadline_after
@@ -97,9 +98,10 @@ class BlockingClient:
         """Connect to the first of `options.servers` that answers within `options.connect_timeout` seconds.
 
         Raises ConfigError for a URL that is none or a file that cannot be used, AuthorizationError when a server refuses
-        the credentials, and TransportError with the last failure when no server can be reached.
+        the credentials, and when no server can be reached the last TransportError or RequestTimeout that may pass, or
+        TlsRefused where none may.
         """
-        failure: TransportError | None = None
+        failure: TransportError | RequestTimeout | None = None
         for address in parse_server_urls(tuple(options.servers)):
             if address.is_websocket:
                 raise ConfigError(f"{address.url}: WebSocket is for the asyncio client", value=address.url)
@@ -111,9 +113,10 @@ class BlockingClient:
                 continue
             try:
                 client._handshake(options, address)
-            except TransportError as error:
+            except (TransportError, RequestTimeout) as error:
                 client.close()
-                failure = error
+                if failure is None or not isinstance(error, TlsRefused):
+                    failure = error
             except BaseException:
                 client.close()
                 raise
@@ -127,8 +130,13 @@ class BlockingClient:
         mailbox = self._mailbox
         if options.tls_first:
             self._secure(options, address, deadline)
-        while not mailbox.info:
-            self._read(deadline, "INFO")
+        try:
+            while not mailbox.info:
+                self._read(deadline, "INFO")
+        except (TransportError, RequestTimeout) as error:
+            if not options.tls_first:
+                error.hint = error.hint or "perhaps the server begins with TLS: tls_first"
+            raise
         self.info = decode_info(mailbox.info)
         if not options.tls_first and (self.info.tls_required or address.is_secure or options.wants_tls):
             if not self.info.tls_required and not self.info.tls_available:

@@ -13,13 +13,27 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from headwater.errors import ConnectionClosed, TransportError
+from headwater.errors import ConnectionClosed, TlsRefused, TransportError
 from headwater.wire.receive import ReceiveBuffer
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 RECEIVE_SIZE: int = 1 << 20  # bytes per recv; a replay fills it, and fewer calls leave more CPU for decoding
+
+# What OpenSSL calls refusals that stay as long as the settings of both sides do: what we found, and alerts of the peer.
+LASTING_REASONS = (
+    "CERTIFICATE_VERIFY_FAILED",
+    "CERTIFICATE_REQUIRED",
+    "WRONG_VERSION_NUMBER",
+    "ALERT_ACCESS_DENIED",
+    "ALERT_BAD_CERTIFICATE",
+    "ALERT_CERTIFICATE_",
+    "ALERT_HANDSHAKE_FAILURE",
+    "ALERT_PROTOCOL_VERSION",
+    "ALERT_UNKNOWN_CA",
+    "ALERT_UNSUPPORTED_CERTIFICATE",
+)
 
 
 def deadline_after(seconds: float) -> float:
@@ -51,7 +65,7 @@ class BlockingConnection:
 
     def secure(self, context: "SSLContext", name: str, deadline: float) -> None:
         """Start TLS with a server whose certificate must be for `name`. On failure closes the connection and raises
-        TransportError.
+        TransportError, TlsRefused where that will not pass.
         """
         import ssl
 
@@ -62,7 +76,7 @@ class BlockingConnection:
             self._socket = context.wrap_socket(self._socket, server_hostname=name)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             self.close()
-            raise TransportError(f"no TLS with {self.address}: {error}", value=self.address) from error
+            raise failed(f"no TLS with {self.address}", error, self.address) from error
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data`. On failure closes the connection and raises TransportError."""
@@ -72,13 +86,13 @@ class BlockingConnection:
             self._socket.sendall(data)
         except OSError as error:
             self.close()
-            raise TransportError(f"lost {self.address} while writing: {error}", value=self.address) from error
+            raise failed(f"lost {self.address} while writing", error, self.address) from error
 
     def receive(self, deadline: float) -> bool:
         """Wait for bytes and add them to `received`; False if none arrived in time.
 
         After the deadline, bytes that have already arrived are still read. Raises TransportError if the connection was
-        closed or lost.
+        closed or lost, TlsRefused if the peer does not accept our certificate: with TLS 1.3 it says so after the handshake.
         """
         self._check_open()
         try:
@@ -88,7 +102,7 @@ class BlockingConnection:
             return False
         except OSError as error:
             self.close()
-            raise TransportError(f"lost {self.address} while reading: {error}", value=self.address) from error
+            raise failed(f"lost {self.address} while reading", error, self.address) from error
         if count == 0:
             self.close()
             raise TransportError(f"{self.address} closed the connection", value=self.address)
@@ -111,3 +125,10 @@ class BlockingConnection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def failed(what: str, error: Exception, address: str) -> TransportError:
+    """The error of a connection for one of the socket or of OpenSSL."""
+    reason = str(getattr(error, "reason", ""))  # of OpenSSL's; sockets have none
+    kind = TlsRefused if any(each in reason for each in LASTING_REASONS) else TransportError
+    return kind(f"{what}: {error}", value=address)

@@ -4,19 +4,26 @@ import atexit
 
 from headwater.client.blocking import BlockingClient
 from headwater.columns.range_answer import RANGE_VERSION, READS_RANGES
-from headwater.errors import AuthorizationError, HeadwaterError
-from headwater.spark.server_options import ServerOptions
+from headwater.errors import HeadwaterError
+from headwater.spark.server_options import ServerOptions, options_for
 from headwater.spark_runtime.idle import IdleConnections
 
 READER = b"NATS/1.0\r\n%b: %d\r\n\r\n" % (READS_RANGES, RANGE_VERSION)  # for STREAM.INFO: we read stored batches
 CONNECT_TIMEOUT = 5.0  # seconds per server
 
 OPTIONS_BY_WORDS = {
+    "certificate is not valid for": "option tlsHostname: the name that the server's certificate is for",
+    "certificate has expired": "server's certificate: no option mends it",
     "CERTIFICATE_VERIFY_FAILED": "options tlsCa, the authorities to trust, and tlsHostname, the name to expect",
     "CERTIFICATE_REQUIRED": "options tlsCert and tlsKey: the server asks for a certificate",
     "ALERT_UNKNOWN_CA": "option tlsCert: the server does not trust its issuer",
+    "ALERT_CERTIFICATE_EXPIRED": "option tlsCert: the certificate has expired",
+    "ALERT_BAD_CERTIFICATE": "options tlsCert and tlsKey: the server accepts no other certificate, or not none",
+    "ALERT_HANDSHAKE_FAILURE": "options tlsCert and tlsKey: the server may ask for a certificate",
     "X509 certificate/key pair": "options tlsCa, tlsCert and tlsKey",
     "WRONG_VERSION_NUMBER": "option tlsFirst: the server begins without TLS",
+    "tls_first": "option tlsFirst: the server may begin with TLS",
+    "does not speak TLS": "option tls, and servers: is nats:// meant, or another port?",
     ".creds": "option creds",
 }
 
@@ -35,15 +42,7 @@ def take(server: ServerOptions, patience: float, *, fresh: bool = False) -> Bloc
     try:
         made = BlockingClient.connect(server.client_options("headwater-spark", min(CONNECT_TIMEOUT, patience)))
     except HeadwaterError as error:
-        error.hint = _options_for(error) or error.hint
+        error.hint = options_for(error, OPTIONS_BY_WORDS) or error.hint
         raise
     made.api_prefix, made.api_headers = server.api_prefix(), READER
     return made
-
-
-def _options_for(error: HeadwaterError) -> str:
-    """The options that a connection may be refused for; the words are OpenSSL's for TLS, and those of our own checks."""
-    if isinstance(error, AuthorizationError):
-        return "see the options user and password, token, nkey, or creds"
-    text = str(error)
-    return next((f"see the {names}" for words, names in OPTIONS_BY_WORDS.items() if words in text), "")

@@ -25,13 +25,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from headwater.client.blocking import BlockingClient
-from headwater.errors import ConfigError, HeadwaterError, RequestTimeout, TransportError
+from headwater.client_connection.server_errors import server_error
+from headwater.errors import AuthorizationError, ConfigError, HeadwaterError, TransportError
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.options import SourceOptions
 from headwater.spark.progress import measured, source_name
 from headwater.spark.record_batches import record_batches
 from headwater.spark.rows_ahead import MOST_BYTES, MOST_ROWS
+from headwater.spark_runtime.persistence import PASSING, Persistence
 from headwater.spark_runtime.quiet_end import end_quietly
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.message_view import MessageView
@@ -42,8 +44,8 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "core"
 WAIT_SECONDS = 0.25  # that the engine is made to wait when no message has come
+HELD_SECONDS = 1.0  # after which a connection that is lost was one; others are refused
 READ_SECONDS = 0.5  # after which the thread checks whether it has to stop
-PAUSE_SECONDS = 0.5  # before the next attempt to connect
 OVERHEAD = 64  # bytes of memory per buffered message besides its own
 
 
@@ -112,22 +114,25 @@ class Subscriber:
         return client
 
     def _run(self) -> None:
-        received_at = time.monotonic()
+        persistence = Persistence(self._options.read_timeout, "core_source_reconnects")
+        connected, since = True, time.monotonic()
         while not self._stop.is_set():
             try:
-                self._listen(ServerOpParser(self._listener))
-            except (TransportError, RequestTimeout) as error:
-                logger.warning("core_source_reconnects: %s", error)
-                self._client.close()
-                if time.monotonic() - received_at > self._options.read_timeout:
-                    self.failure = error
-                    return
-                self._stop.wait(PAUSE_SECONDS)
-                try:
+                if not connected:
                     self._client = self._subscribed()
-                    received_at = time.monotonic()
-                except (TransportError, RequestTimeout) as again:
-                    logger.warning("core_source_waits: %s", again)
+                    connected, since = True, time.monotonic()
+                    logger.warning("core_source_listens_again: what was published meanwhile is lost")
+                self._listen(ServerOpParser(self._listener))
+            except PASSING as error:
+                self._client.close()
+                if connected and time.monotonic() - since > HELD_SECONDS:
+                    persistence.progressed()  # patience begins with the loss
+                connected = False
+                try:
+                    persistence.wait_after(error)
+                except HeadwaterError as final:
+                    self.failure = final
+                    return
             except HeadwaterError as error:
                 self.failure = error
                 return
@@ -137,7 +142,9 @@ class Subscriber:
         while not self._stop.is_set():
             self._client.feed(parser, deadline_after(READ_SECONDS))
             if listener.errors:
-                raise ConfigError(f"the server answered: {listener.errors[0]}", value=self._options.subjects)
+                failure = server_error(listener.errors.pop())
+                # Others than permissions are about this connection: a stale one, a slow consumer, a shutdown.
+                raise failure if isinstance(failure, AuthorizationError) else TransportError(str(failure))
             self._client.pong(listener.take_pings())
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ breaks all of them. So until it is used this imports only pyspark and the module
 extra package.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from headwater.errors import ConfigError
 from headwater.spark_runtime.carried_rows import carry_rows
 from headwater.spark_runtime.planner_template import offer
 from headwater.spark_runtime.quiet_end import leave_quietly
@@ -48,23 +49,39 @@ class LateDataSource(DataSource):
         return cls.format_name
 
     def schema(self) -> "StructType":
-        made: StructType = self._source.schema()
+        made: StructType = briefly(self._source.schema)
         return made
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        made: DataSourceReader = self._source.reader(schema)
+        briefly(self._check, schema)
+        made: DataSourceReader = briefly(self._source.reader, schema)
         return made
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        made: DataSourceStreamReader = self._source.stream_reader(schema)
+        briefly(self._check, schema)
+        made: DataSourceStreamReader = briefly(self._source.stream_reader, schema)
         carry_rows()
         offer(self.connects_with)
         return made
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
-        made: DataSourceWriter = self._source.writer(schema, overwrite)
+        made: DataSourceWriter = briefly(self._source.writer, schema, overwrite)
         return made
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
-        made: DataSourceStreamWriter = self._source.stream_writer(schema, overwrite)
+        made: DataSourceStreamWriter = briefly(self._source.stream_writer, schema, overwrite)
         return made
+
+    def _check(self, schema: "StructType") -> None:
+        from headwater.spark.schema import check_schema
+
+        check_schema(schema, self._source.schema())
+
+
+def briefly(make: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of `make`. A ConfigError leaves its traceback and cause behind: Spark shows all of them, and what is wrong
+    with an option would stand below thirty lines of ours."""
+    try:
+        return make(*arguments)
+    except ConfigError as error:
+        raise error.with_traceback(None) from None

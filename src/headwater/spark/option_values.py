@@ -23,6 +23,8 @@ def lowered(given: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {known[near[0]]}?" if near else f"known are {', '.join(names)}"
+            if name == "path":
+                hint = f"load, save and start take no path here: .option('stream', {options[name]!r})"
             raise ConfigError(f"unknown option {name!r}", value=name, hint=hint)
     return options
 

@@ -26,7 +26,7 @@ from headwater.spark.offsets import StreamState
 from headwater.spark.options import SourceOptions
 from headwater.spark.range_reader import NO_MESSAGE, create_consumer, stream_state
 from headwater.spark.ranges import check_readable
-from headwater.spark_runtime.persistence import PASSING, Persistence
+from headwater.spark_runtime.persistence import Persistence, persisted
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.server_ops import ServerOpParser
 
@@ -115,21 +115,14 @@ class StreamPlanner:
 
     def _persistently(self, ask: Callable[[BlockingClient], T]) -> T:
         """Call `ask`, again on a new connection when it fails, for up to `readTimeout`."""
+
+        def attempt(again: bool) -> T:
+            if self._client is None:
+                self._client = connections.take(self._options.server, self._options.read_timeout, fresh=True)
+            return ask(self._client)
+
         persistence = Persistence(self._options.read_timeout, f"planner_reconnects stream={self._options.stream}")
-        while True:
-            try:
-                if self._client is None:
-                    self._client = connections.take(self._options.server, self._options.read_timeout, fresh=True)
-                answer = ask(self._client)
-            except PASSING as error:
-                self.close()
-                persistence.wait_after(error)
-            except BaseException:
-                self.close()
-                raise
-            else:
-                persistence.succeeded()
-                return answer
+        return persisted(persistence, attempt, self.close)
 
 
 def subjects_without(client: BlockingClient, stream: str, wanted: str) -> list[str]:

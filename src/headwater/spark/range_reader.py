@@ -62,7 +62,7 @@ OUTSTANDING = 2  # pull requests
 # slowly than a server sends. It is never less than one message may have.
 REQUEST_BYTES = 8 << 20
 EXPIRES = 5.0  # seconds after which a pull request expires on the server
-NO_MESSAGE = 10037  # err_code
+NO_MESSAGE, NO_STREAM = 10037, 10059  # err_codes
 INACTIVE_SECONDS = 30  # after which the server deletes the consumer of a dead reader
 
 REQUEST_ENDED_STATUSES = ("batch completed", "message size exceeds maxbytes")
@@ -249,10 +249,14 @@ class _Replay:
 
 def stream_state(client: BlockingClient, stream: str) -> StreamState:
     """The stream's state from STREAM.INFO. Raises JetStreamError, with a hint for a stream that does not exist."""
+    return StreamState.from_info(_stream_api(client, "STREAM.INFO", stream, None))
+
+
+def _stream_api(client: BlockingClient, call: str, stream: str, body: dict[str, Any] | None) -> dict[str, Any]:
     try:
-        return StreamState.from_info(client.api(f"STREAM.INFO.{stream}"))
+        return client.api(f"{call}.{stream}", body)
     except JetStreamError as error:
-        if error.err_code == 10059:
+        if error.err_code == NO_STREAM:
             error.hint = f"create the stream {stream}, or check the options stream and servers"
         raise
 
@@ -284,7 +288,7 @@ def create_consumer(
         config["filter_subject"] = subjects[0]
     elif subjects:
         config["filter_subjects"] = list(subjects)
-    created = client.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+    created = _stream_api(client, "CONSUMER.CREATE", stream, {"stream_name": stream, "config": config})
     try:
         return str(created["name"]), int(created.get("num_pending", 0))
     except (KeyError, ValueError) as error:

@@ -139,20 +139,22 @@ def check_bounds(start: Position, end: Position, state: LogState[PlaceT], fail: 
     """Report the loss in a batch read when a number that the options give as its start or end was never assigned. A
     streaming query waits for it; a batch read that begins where the last one ended would give nothing from a log made anew,
     one that is to end at a known place would give fewer rows, and neither would say so."""
-    problem = None
     known = max(state.end, 1)  # an empty partition does not show whether offset 0 was ever assigned
-    if isinstance(start, int) and start > known:
+    late_start, late_end = (isinstance(place, int) and place > known for place in (start, end))
+    log = f"{state.kind} {state.place} {_ending(state)}"
+    problem = None
+    if late_start:
+        both = f", and before its end, {end}" if late_end else ""
         problem = DataLossError(
-            f"{state.kind} {state.place} {_ending(state)}, before the beginning of the read, {start}: "
-            "it was purged or made anew, or the option is of another one",
-            value=start,
+            f"{log}, before the beginning of the read, {start}{both}: it was purged or made anew, or the option is of "
+            "another one",
+            value=(start, end) if late_end else start,
             limit=state.end,
             hint="begin at earliest, or failOnDataLoss=false to read nothing",
         )
-    elif isinstance(end, int) and end > known:
+    elif late_end:
         problem = DataLossError(
-            f"{state.kind} {state.place} {_ending(state)}, before the end of the read, {end}: it was purged or made "
-            "anew, or has not come so far",
+            f"{log}, before the end of the read, {end}: it was purged or made anew, or has not come so far",
             value=end,
             limit=state.end,
             hint="end at latest, or failOnDataLoss=false to read what is there",

@@ -34,7 +34,7 @@ from headwater.errors import (
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.sink_options import SinkOptions
-from headwater.spark_runtime.persistence import PASSING, STORE_FAILED, Persistence
+from headwater.spark_runtime.persistence import PASSING, STORE_FAILED, Persistence, persisted
 from headwater.wire.row_frames import AckCounter, RowFrames, Rows
 from headwater.wire.server_ops import ServerOpParser
 
@@ -123,18 +123,7 @@ class RowPublisher:
         Raises what `question` raises for a refusal, and the last TransportError or RequestTimeout.
         """
         persistence = Persistence(self._options.write_timeout, "sink_asks_again")
-        while True:
-            try:
-                answer = question(self.client(fresh=persistence.failures > 0))
-            except PASSING as error:
-                self.close()
-                persistence.wait_after(error)
-            except BaseException:
-                self.close()
-                raise
-            else:
-                persistence.succeeded()
-                return answer
+        return persisted(persistence, lambda again: question(self.client(fresh=again)), self.close)
 
     def finish(self) -> Published:
         """Keep the connection for the next task, and return the result."""

@@ -4,6 +4,8 @@ Spark cannot prune columns of a Python source, so unwanted columns must not be i
 `includeTimestampNs` and `decode` select them.
 """
 
+import difflib
+import re
 from typing import Protocol
 
 from pyspark.sql.types import (
@@ -17,6 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headwater.errors import ConfigError
 from headwater.spark.options import SourceOptions
 
 HEADERS_TYPE = MapType(StringType(), ArrayType(StringType(), containsNull=False), valueContainsNull=False)
@@ -49,6 +52,28 @@ def source_schema(options: SourceOptions) -> StructType:
     if options.timestamp_ns:
         fields.append(StructField("timestamp_ns", LongType(), nullable=False))
     return StructType(fields + message_fields(options))
+
+
+def check_schema(wanted: StructType, made: StructType) -> None:
+    """Raise ConfigError for a schema of the user's (`.schema(...)`) that is not a selection of the columns `made`: under
+    another type Spark would read the bytes of ours, and a long as an int would be half of another."""
+    kinds = {field.name: _plain(field) for field in made.fields}
+    for field in wanted.fields:
+        if field.name not in kinds:
+            near = difflib.get_close_matches(field.name, kinds, 1)
+            hint = f"did you mean {near[0]}?" if near else f"with these options there are {', '.join(kinds)}"
+            raise ConfigError(f"the schema has a column {field.name!r}, which is not read", value=field.name, hint=hint)
+        if _plain(field) != kinds[field.name]:
+            raise ConfigError(
+                f"the schema has the column {field.name} as {_plain(field)}, and it is read as {kinds[field.name]}",
+                value=_plain(field),
+                hint="leave out .schema(...), and cast in a select",
+            )
+
+
+def _plain(field: StructField) -> str:
+    """The type without collations, which Spark applies itself."""
+    return re.sub(r" collate \w+", "", field.dataType.simpleString(), flags=re.IGNORECASE)
 
 
 class MessageOptions(Protocol):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.client_connection.server_url import parse_server_url
-from headwater.errors import ConfigError
+from headwater.errors import AuthorizationError, ConfigError, HeadwaterError
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.spark.option_values import listed, parsed, truth
 from headwater.wire.nkeys import is_seed
@@ -101,7 +101,7 @@ def parse_server_options(options: Mapping[str, str]) -> ServerOptions:
     default: tuple[str, ...] = () if context else DEFAULT_SERVERS
     servers = parsed(options, "servers", _servers, default)
     for secret in SECRETS:
-        _check_reference(options.get(secret, ""), secret)
+        check_reference(options.get(secret, ""), secret)
     if bool(options.get("tlscert")) != bool(options.get("tlskey")):
         raise ConfigError("a client certificate needs both options, tlsCert and tlsKey")
     return ServerOptions(
@@ -127,7 +127,11 @@ def resolve(reference: str, name: str) -> str:
     kind, _, target = reference.partition(":")
     if kind == "env":
         if target not in os.environ:
-            raise ConfigError(f"option {name}: no environment variable {target!r} in this process", value=target)
+            raise ConfigError(
+                f"option {name}: no environment variable {target!r} in this process",
+                value=target,
+                hint="Spark's processes have what was set before the session was started; file:PATH needs none of that",
+            )
         return os.environ[target]
     if kind == "file":
         try:
@@ -169,10 +173,19 @@ def _api(text: str) -> str:
     return text
 
 
-def _check_reference(reference: str, name: str) -> None:
+def check_reference(reference: str, name: str) -> None:
+    """Raise ConfigError for a secret in place of a reference to one."""
     kind, _, target = reference.partition(":")
     if reference and (kind not in ("env", "file") or not target):
         raise ConfigError(
             f"option {name} must say where the secret is, not what it is: Spark writes options into checkpoints",
             hint="env:NAME or file:PATH",
         )
+
+
+def options_for(error: HeadwaterError, by_words: Mapping[str, str]) -> str:
+    """The options that a connection may be refused for; the words are OpenSSL's for TLS, and those of our own checks."""
+    if isinstance(error, AuthorizationError):
+        return "see the options user and password, token, nkey, or creds"
+    text = str(error)
+    return next((f"see the {names}" for words, names in by_words.items() if words in text), "")

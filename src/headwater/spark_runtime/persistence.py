@@ -2,8 +2,12 @@
 
 import logging
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
-from headwater.errors import JetStreamError, NoResponders, RequestTimeout, TransportError
+from headwater.errors import JetStreamError, NoResponders, RequestTimeout, TlsRefused, TransportError
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -17,6 +21,8 @@ PASSING = (TransportError, RequestTimeout, NoResponders, JetStreamError)
 
 def may_pass(error: Exception) -> bool:
     """Whether another attempt may succeed because the server did not answer, or was not ready."""
+    if isinstance(error, TlsRefused):
+        return False
     return not isinstance(error, JetStreamError) or (error.code in TRANSIENT_CODES and error.err_code != STORE_FAILED)
 
 
@@ -60,3 +66,20 @@ class Persistence:
             logger.warning("%s: over after %d failures, %.1f s", self._event, self._all, time.monotonic() - self._since)
         self.failures = self._all = 0
         self._logged = ""
+
+
+def persisted(persistence: Persistence, attempt: Callable[[bool], T], close: Callable[[], None]) -> T:
+    """The answer of `attempt`, repeated for what may pass. Its argument is whether it is another one, for which an
+    idle connection is not to be trusted; `close` gives up the connection after each failure."""
+    while True:
+        try:
+            answer = attempt(persistence.failures > 0)
+        except PASSING as error:
+            close()
+            persistence.wait_after(error)
+        except BaseException:
+            close()
+            raise
+        else:
+            persistence.succeeded()
+            return answer

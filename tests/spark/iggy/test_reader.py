@@ -200,6 +200,21 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(iggy: IggyServer) 
     assert rows(reader, reader.partitions(start, end)) == [("wider", 1, offset) for offset in range(3)]
 
 
+def test_a_partition_that_is_deleted_is_a_loss_or_is_told_once(
+    iggy: IggyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    iggy.fill("s", "narrower", [numbered(2), numbered(3)])
+    reader = stream_reader(iggy, "narrower", startingOffsets="earliest")
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    iggy.execute(c.DeletePartitions(Identifier("s"), Identifier("narrower"), 1))
+    with pytest.raises(DataLossError, match="partition narrower/1 is gone"):
+        stream_reader(iggy, "narrower").latestOffset(end, ReadAllAvailable())
+    lenient = stream_reader(iggy, "narrower", failOnDataLoss="false")
+    for _ in range(3):
+        assert lenient.latestOffset(end, ReadAllAvailable()) == end
+    assert [line.partition(" (")[0] for line in caplog.messages] == ["data_loss_accepted: partition narrower/1 is gone"]
+
+
 def test_a_start_beyond_the_end_is_waited_for(iggy: IggyServer) -> None:
     iggy.fill("s", "ahead", [numbered(3)])
     reader = stream_reader(iggy, "ahead", startingOffsets="5")

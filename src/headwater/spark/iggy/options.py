@@ -21,7 +21,7 @@ from headwater.spark.read_options import (
     parse_read_options,
     position,
 )
-from headwater.spark.server_options import resolve
+from headwater.spark.server_options import check_reference, resolve
 
 if TYPE_CHECKING:
     import ssl
@@ -53,27 +53,30 @@ class IggyServer:
 
     def connect(self, timeout: float) -> "BlockingIggy":
         """Connect to the first server that answers, and log in. Raises TransportError, IggyError, ConfigError."""
-        from headwater.errors import TransportError
+        from headwater.errors import RequestTimeout, TlsRefused, TransportError
         from headwater.iggy_client.blocking import BlockingIggy
         from headwater.iggy_client.requests import login_of
 
         password = resolve(self.password, "password") or "iggy"
         login = login_of(self.user, password, resolve(self.token, "token"))
-        failure: TransportError | None = None
+        failure: TransportError | RequestTimeout | None = None
         for host, port in self.addresses:
             try:
                 return BlockingIggy.connect(host, port, login, min(timeout, CONNECT_TIMEOUT), self._tls())
-            except TransportError as error:
-                failure = error
+            except (TransportError, RequestTimeout) as error:
+                if failure is None or not isinstance(error, TlsRefused):
+                    failure = error  # rather one that may pass
         assert failure is not None
         raise failure
 
     def _tls(self) -> "ssl.SSLContext | None":
         if not self.tls:
             return None
-        import ssl
+        from pathlib import Path
 
-        return ssl.create_default_context(cafile=self.tls_ca or None)
+        from headwater.net.tls import client_context
+
+        return client_context(Path(self.tls_ca) if self.tls_ca else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +156,7 @@ def _stream(options: Mapping[str, str]) -> str:
 
 def _server(options: Mapping[str, str]) -> IggyServer:
     for secret in ("password", "token"):
-        kind, _, target = options.get(secret, "").partition(":")
-        if options.get(secret) and (kind not in ("env", "file") or not target):
-            raise ConfigError(
-                f"option {secret} must say where the secret is, not what it is: Spark writes options into checkpoints",
-                hint="env:NAME or file:PATH",
-            )
+        check_reference(options.get(secret, ""), secret)
     return IggyServer(
         addresses=parsed(options, "servers", _addresses, (("127.0.0.1", DEFAULT_PORT),)),
         user=options.get("user", "iggy"),

@@ -69,6 +69,7 @@ class _Positions:
     def __init__(self, options: IggySourceOptions) -> None:
         self.options = options
         self.planner = IggyPlanner(options)
+        self._gone: set[Place] = set()
 
     def states(self) -> dict[Place, PartitionState]:
         """The current partitions of all topics. Raises ConfigError when the options name one that does not exist: its
@@ -124,8 +125,9 @@ class _Positions:
             return begin
         problem = loss(begin, state)
         if problem is None or state is None:
-            if problem is not None and self.options.fail_on_data_loss:
-                raise problem
+            if begin.place not in self._gone:  # reported once: a query asks for all of its places each time
+                report(problem, self.options.fail_on_data_loss)
+            self._gone |= {begin.place} if state is None else set()
             return begin
         if begin.created == state.created and begin.next < state.first:
             first = self.planner.first(state.place)
