@@ -31,7 +31,8 @@ class Stream:
         self.log = Log.open(RecordingFiles(), name, LogOptions(preallocate_bytes=0), 1)
         self.refuses: StorageError | None = None
 
-    def append(self, messages: Sequence[Foreign], done: Done) -> None:
+    def append(self, messages: Sequence[Foreign], done: Done) -> int:
+        first = self.log.next_offset
         if self.refuses is None:
             for message in messages:
                 subject = message.subject or f"{self.name}.first"
@@ -41,6 +42,7 @@ class Stream:
             self.log.write(batch)
             self.log.publish(batch)
         done(self.refuses)
+        return first
 
     async def flush(self) -> None:
         pass
@@ -129,6 +131,25 @@ def test_a_stream_that_was_made_anew_is_another_topic_and_one_that_was_opened_ag
         face.there[0] = Stream("orders", created_us=2)
         assert await desk.do(c.GetOffset(ME, NATS, ORDERS, 0)) is None
         assert desk.service.topic(NATS, ORDERS)[1].entry.uid != uid
+
+    at_desk(tmp_path, work, face)
+
+
+def test_a_consumer_beyond_the_end_of_a_restored_stream_goes_on_with_its_next_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It waited until the stream was as long as before, and what was stored until then never came."""
+    face = Streams(Stream("orders"))
+
+    async def work(desk: Desk) -> None:
+        face.there[0].store(b"a", b"b", b"c")
+        await desk.do(c.StoreOffset(ME, NATS, ORDERS, 0, 2))
+        face.there[0] = Stream("orders")
+        face.there[0].store(b"a")
+        await desk.do(c.GetStreams())
+        face.there[0].store(b"new")
+        assert desk.poll(0, PollingStrategy.next(), ME, stream=NATS, topic=ORDERS)[1] == [b"new"]
+        assert "stream=orders c:'me' at 2, partition 0 ends at 1" in caplog.text
 
     at_desk(tmp_path, work, face)
 

@@ -280,6 +280,12 @@ def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
     for digits in (60, 5000):  # int() itself refuses more than 4,300
         huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * digits)])), b"x"), 5)
         assert (int.from_bytes(huge.id, "little"), len(huge.id), len(part.id)) == (0, 16, 16)
+    for texts in (["007"], ["0"], ["7", "8"]):  # no id reads so: it would come back as another text, or not at all
+        named = part_of(
+            StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", text) for text in texts])), b"x"), 5
+        )
+        values = list(TypedHeaders.decode(named.headers, HeaderForm.TYPED).to_python().values())
+        assert (int.from_bytes(named.id, "little"), values[:-1]) == (0, texts)
     odd = part_of(StoredRecord(3, 0, b"a.\xff", b"", b"x"), 5)
     assert TypedHeaders.decode(odd.headers, HeaderForm.TYPED).to_python() == {"Nats-Subject": "a.\ufffd"}
 

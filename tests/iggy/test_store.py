@@ -133,3 +133,13 @@ def test_offsets_of_what_is_gone_are_forgotten() -> None:
     offsets.drop_consumer("g:1")
     offsets.drop_partitions(2)
     assert offsets.stored == {0: {"c:1": 1}, 1: {}}
+
+
+def test_offsets_beyond_the_end_of_a_log_are_drawn_back() -> None:
+    offsets = Offsets({0: {"c:1": 7, "g:2": 8, "c:3": 99}, 1: {"c:1": 5}, 2: {"c:1": 0}, 3: {"c:1": 6}})
+    assert offsets.draw_back([8, 0, 0]) == [
+        "g:2 at 8, partition 0 ends at 8",
+        "c:3 at 99, partition 0 ends at 8",
+        "c:1 at 5, partition 1 ends at 0",
+    ]
+    assert offsets.stored == {0: {"c:1": 7, "g:2": 7, "c:3": 7}, 1: {}, 2: {"c:1": 0}, 3: {"c:1": 6}}

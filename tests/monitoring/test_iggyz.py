@@ -44,8 +44,9 @@ def test_topics_are_shown_with_what_their_groups_have_not_read_yet(tmp_path: Pat
             assert topic["groups"] == [{"id": 4, "name": "readers", "members": [77], "behind": 10}]
             assert topic["consumers"] == [{"name": "3", "behind": 2}]
             assert (page["num_topics"], page["num_clients"], page["clients"]) == (1, 0, [])
+            assert page["refused_sends"] == 0
             text = (await server.ask("/metrics")).body.decode()
-            assert "\nheadwater_iggy_messages_behind{" in text
+            assert "\nheadwater_iggy_messages_behind{" in text and "\nheadwater_iggy_refused_sends{" in text
             assert (await server.ask("/iggyz?limit=x")).status == 400
             await asyncio.to_thread(link.close)
 

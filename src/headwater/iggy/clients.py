@@ -34,11 +34,13 @@ class Client:
 
 
 class Clients:
-    """Numbers new clients, from 1 on, again and again."""
+    """Numbers new clients, from 1 on, again and again. `refused_sends`: of all clients so far, for whatever reason; they get
+    error numbers."""
 
     def __init__(self) -> None:
         self._by_id: dict[int, Client] = {}
         self._next_id = 1
+        self.refused_sends = 0
 
     def add(self, transport: int, address: str, era: Era) -> Client:
         """A new connection, not logged in yet."""

@@ -97,6 +97,7 @@ class Conversation:
         fail = partial(self._fail_classic, respond)
         try:
             if code == Code.SEND_MESSAGES:
+                fail = partial(self._fail_send, fail)
                 self._send_classic(bytes(memoryview(buffer)[start:end]), respond, fail)
                 return
             body = bytes(memoryview(buffer)[start:end])
@@ -194,7 +195,7 @@ class Conversation:
             try:
                 self._send_modern(buffer, request, respond)
             except HeadwaterError as error:
-                self._fail_modern(request, respond, error)
+                self._fail_send(partial(self._fail_modern, request, respond), error)
             return
         fail = partial(self._fail_modern, request, respond)
         try:
@@ -260,7 +261,7 @@ class Conversation:
 
         def done(error: StorageError | None) -> None:
             if error is not None:
-                self._fail_modern(request, respond, error)
+                self._fail_send(partial(self._fail_modern, request, respond), error)
                 return
             body = reply_codec.ONE_SENT.pack(1, sent.stream, sent.topic, sent.partition, sent.base_offset)
             respond((self._head(request, len(body)) + body,))
@@ -277,6 +278,10 @@ class Conversation:
             checksums = self._admit(batch, address.count)
             sent = send(service, self.client, address, batch, checksums, done, request.incarnation)
             self._routes.keep_send(metadata, address, sent)
+
+    def _fail_send(self, fail: Callable[[HeadwaterError], None], error: HeadwaterError) -> None:
+        self.service.clients.refused_sends += 1
+        fail(error)
 
     def _admit(self, batch: Batch, count: int) -> bytes:
         checksums = admit(batch.buffer, batch.start, batch.end, count, self.service.options.verify)

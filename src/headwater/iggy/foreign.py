@@ -8,6 +8,7 @@ that is refused.
 The other face implements `ForeignStreams`; this layer does not depend on anything else of it.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple, Protocol
@@ -24,6 +25,8 @@ from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.streams.iggy_batch import frames
 from headwater.streams.iggy_records import MESSAGE_ID
 from headwater.streams.log import Log
+
+logger = logging.getLogger(__name__)
 
 NAME: Final = "nats"
 STREAM_ID: Final = 1 << 31  # far above the ids that clients choose
@@ -45,9 +48,9 @@ class ForeignStream(Protocol):
 
     @property
     def log(self) -> Log: ...
-    def append(self, messages: Sequence[Foreign], done: Done) -> None:
-        """Store messages in order; `done` is called later, when all are durable, or with the error. Raises StorageError
-        for messages that cannot be stored, without calling `done`."""
+    def append(self, messages: Sequence[Foreign], done: Done) -> int:
+        """Store messages in order; `done` is called later, when all are durable, or with the error. Returns the offset that
+        the send is confirmed with. Raises StorageError for messages that cannot be stored, without calling `done`."""
 
     async def flush(self) -> None:
         """Wait until everything appended so far is answered."""
@@ -68,9 +71,7 @@ class ForeignPartition(Partition):
 
     def append(self, batch: Batch, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done) -> int:
         """As `Partition.append`, of records in the other dialect."""
-        base_offset = self.log.next_offset
-        self._stream.append(list(translated(bytes(memoryview(batch.buffer)[batch.start : batch.end]))), done)
-        return base_offset
+        return self._stream.append(list(translated(bytes(memoryview(batch.buffer)[batch.start : batch.end]))), done)
 
     async def flush(self) -> None:
         """Wait until the other face has answered everything sent so far."""
@@ -162,6 +163,10 @@ class ForeignTopics:
         service = self._service
         partition = ForeignPartition(foreign, service.writers)
         stored = offsets if offsets is not None else service.store.load_offsets(entry.uid)
+        for beyond in stored.draw_back([foreign.log.end_offset]):
+            logger.warning(
+                "iggy_offset_beyond_the_end stream=%s %s: it goes on with the next message", entry.name, beyond
+            )
         service.topics[entry.uid] = Topic(entry, [partition], stored)
 
 

@@ -167,7 +167,7 @@ class HttpFace:
             ("POST", one + "/partitions", do(http_commands.create_partitions, 201)),
             ("DELETE", one + "/partitions", do(http_commands.delete_partitions)),
             ("DELETE", one + "/partitions/{partition}", do(http_commands.delete_segments)),
-            ("POST", one + "/messages", self._send),
+            ("POST", one + "/messages", self._send_or_count),
             ("GET", one + "/messages", self._poll),
             ("GET", one + "/messages/deferred", self._poll_deferred),
             ("POST", one + "/messages/deferred", self._poll_deferred),
@@ -292,6 +292,13 @@ class HttpFace:
     async def _logout(self, request: Request) -> Response:
         self._tokens.pop(request.headers.get("authorization", "").removeprefix("Bearer "), None)
         return Response(status_code=204)
+
+    async def _send_or_count(self, request: Request) -> Response:
+        try:
+            return await self._send(request)
+        except HeadwaterError:
+            self._service.clients.refused_sends += 1
+            raise
 
     async def _send(self, request: Request) -> Response:
         client = self._client(request)

@@ -244,16 +244,23 @@ class Partition:
         return build_stored(parts, offsets, shown_id, timestamp), len(parts), offsets[-1]
 
 
+def _id_in(headers: Headers) -> int:
+    """The message id in the headers, as the translation to NATS writes it; 0 for none: what stands there is text, then."""
+    given = headers.get_all(MESSAGE_ID)
+    if len(given) != 1 or not (given[0].isascii() and given[0].isdigit()) or len(given[0]) > 39 or given[0][0] == "0":
+        return 0
+    number = int(given[0])
+    return number if number < 1 << 128 else 0
+
+
 def part_of(record: StoredRecord, batch_timestamp: int) -> Part:
     """A message from NATS in Iggy's form: typed headers, including the subject, and the id restored."""
     try:
         headers = Headers.parse(record.header_block) if record.header_block else Headers()
     except HeaderError as error:
         headers = Headers([(ERROR_HEADER, str(error)[:200])])
-    message_id = 0
-    given = headers.first(MESSAGE_ID)
-    if given.isascii() and given.isdigit() and len(given) < 40 and int(given) < 1 << 128:
-        message_id = int(given)
+    message_id = _id_in(headers)
+    if message_id:
         headers.discard(MESSAGE_ID)
     subject = record.subject.decode("utf-8", "replace")
     if SUBJECT_HEADER in headers:  # a republished message has this header already: keep it after the subject's key

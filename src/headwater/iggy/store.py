@@ -19,7 +19,7 @@ All of this blocks and belongs in a worker thread, or before the loop has work.
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -46,6 +46,18 @@ class Offsets(msgspec.Struct):
         """Drop the offsets of partitions from position `count` on."""
         for index in [index for index in self.stored if index >= count]:
             del self.stored[index]
+
+    def draw_back(self, ends: Sequence[int]) -> list[str]:
+        """Let no consumer be beyond the end of a log, of which `ends` has one for each partition: what comes there next would
+        not come to it. Returns who was. Logs may end earlier after a power loss, or when a stream was restored."""
+        found: list[str] = []
+        for index, end in enumerate(ends):
+            stored = self.stored.get(index, {})
+            for consumer in [consumer for consumer, offset in stored.items() if offset >= max(1, end)]:
+                found.append(f"{consumer} at {stored.pop(consumer)}, partition {index} ends at {end}")
+                if end:
+                    stored[consumer] = end - 1
+        return found
 
     def drop_consumer(self, consumer: str) -> None:
         for stored in self.stored.values():

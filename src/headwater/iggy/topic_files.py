@@ -160,7 +160,12 @@ class TopicFiles:
             what, done = f"could not be recovered: {error}", "put aside: not served, its files left in place"
             self.findings.insert(0, Finding(entry.name, path, what, done, severity="unavailable"))
             return RecoveredTopic(entry, [], Offsets(), str(error))
-        return RecoveredTopic(entry, logs, self.store.load_offsets(entry.uid, own, entry.name), "")
+        offsets = self.store.load_offsets(entry.uid, own, entry.name)
+        beyond = offsets.draw_back([log.end_offset for log in logs])
+        if beyond:
+            what = f"committed offsets are beyond the end of the log: {', '.join(beyond)}"
+            self.findings.append(Finding(entry.name, path, what, "they go on with the next message", severity="loss"))
+        return RecoveredTopic(entry, logs, offsets, "")
 
     def _open_log(
         self, uid: int, entry: TopicEntry, identity: bytes = documents.NO_IDENTITY, partitions: int = 1

@@ -336,6 +336,11 @@ class Stream:
         for subject, header_block, payload in messages:
             self._publishing.append(subject, header_block, payload, answer)
 
+    def first_offset_of(self, blocks: Sequence[bytes]) -> int:
+        """The offset of the first message that is new of those with these header blocks, which are to be appended next; of
+        the first, where all are known by their ids."""
+        return self._publishing.first_offset_of(blocks)
+
     def _on_stored(self, first: int, count: int, items: list[Item]) -> None:
         """`count` messages of a batch became durable, from sequence `first` on, and their publishers are answered."""
         self._publishing.rules.note_done(items)

@@ -29,7 +29,7 @@ from headwater.jetstream_publishing.capture import Capture
 from headwater.jetstream_publishing.fast_publish import FastPublish
 from headwater.jetstream_publishing.publish_answers import PublishAnswers
 from headwater.jetstream_publishing.publish_rules import PublishRules
-from headwater.jetstream_state.atomic_batch import BatchRoom, BatchSoFar, names_batch
+from headwater.jetstream_state.atomic_batch import BatchRoom, BatchSoFar
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.publish_checks import Duplicate, lone_message_id
@@ -37,6 +37,7 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.stream_document import checkpoint, last_message_id
 from headwater.jetstream_timing.schedule_timer import ScheduleTimer
 from headwater.model.dedup import DuplicateWindow
+from headwater.model.header_block import lookup
 
 if TYPE_CHECKING:
     from headwater.message_tracing.message_trace import MessageTrace
@@ -203,8 +204,6 @@ class Publishing:
             return
         so_far, last_id = BatchSoFar(rules.last_sequence), self.last_message_id
         for subject, block, payload in messages:
-            if names_batch(block):
-                raise api_error("batch_incomplete")
             subject = rules.moved(subject)
             try:
                 judged = rules.judge(subject, block, payload, now, last_id, so_far)
@@ -217,6 +216,17 @@ class Publishing:
             so_far.add(subject, judged.message_id, judged.size, judged.sum)
             so_far.note_schedule(subject, judged.header_block)
             last_id = judged.message_id
+
+    def first_offset_of(self, blocks: Sequence[bytes]) -> int:
+        """See `Stream.first_offset_of`."""
+        known: int | None = None
+        for block in blocks:
+            message_id = lookup(block, b"Nats-Msg-Id") if b"Nats-Msg-Id" in block else None
+            offset = self.duplicates.seen(message_id, self._clocks[1]()) if message_id else None
+            if offset is None:
+                return self._log.next_offset
+            known = offset if known is None else known
+        return self._log.next_offset if known is None else known
 
     def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
         """See `Stream.append`."""

@@ -90,7 +90,8 @@ LOSSES: Final = (
         "more bytes of values than Iggy takes (100,000 a message)",
         "an Iggy client refuses to send it back",
     ),
-    ("Iggy to NATS", "nothing", "kinds, keys, bytes come back, by the marker lines"),
+    ("Iggy to NATS", "a header `Iggy-Message-Id`", "taken for the message's id; left out of a message that has one"),
+    ("Iggy to NATS", "nothing else", "kinds, keys, bytes come back, by the marker lines"),
     ("CloudEvents to Iggy", "an attribute above 255 bytes once encoded", "left out, and reported"),
     (
         "CloudEvents to Iggy",

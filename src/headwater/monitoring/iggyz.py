@@ -52,6 +52,7 @@ def iggyz(view: View, parameters: Parameters) -> Steps:
         "streams": len(service.catalog.streams),
         "num_topics": len(named),
         "topics": topics,
+        "refused_sends": service.clients.refused_sends,
         "num_clients": len(clients),
         "clients": [_client(client) for client in clients[offset : offset + limit]],
     }
@@ -118,6 +119,7 @@ def iggy_counts(view: View) -> dict[str, int]:
     topics = list(service.topics.values())
     return {
         "clients": len(service.clients),
+        "refused_sends": service.clients.refused_sends,
         "streams": len(service.catalog.streams),
         "topics": len(topics),
         "topics_unavailable": sum(bool(topic.failure) for topic in topics),

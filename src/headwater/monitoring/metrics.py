@@ -20,7 +20,7 @@ and those that only we have: what was lost, or had to go another way.
     headwater_disk_…    free_bytes, size_bytes, seconds_until_full (-1: not at the present pace)
     headwater_write_…   sync_p50_seconds, sync_p99_seconds, ack_p50_seconds, ack_p99_seconds; refused, waiting_messages
     headwater_events    by kind, as /eventz counts them
-    headwater_iggy_…    clients, streams, topics, topics_unavailable, messages, bytes, groups, messages_behind
+    headwater_iggy_…    clients, refused_sends, streams, topics, topics_unavailable, messages, bytes, groups, messages_behind
     headwater_worker_…  by worker of `serve --workers`: alive, connections, subscriptions, messages, CPU, memory (workers.py)
     headwater_cluster_peers_lost           routes that are configured or were there, and are not (peers.py)
 

@@ -156,6 +156,39 @@ def test_a_message_with_an_id_that_is_known_is_answered_and_stored_once(tmp_path
     with_both(tmp_path, work)
 
 
+def test_a_send_that_is_known_is_confirmed_with_the_offset_of_the_original(tmp_path: Path) -> None:
+    """It was confirmed with the next offset, at which its producer found nothing, or the message of another."""
+
+    async def work(nats: NatsClient, client: Client, iggy: Iggy) -> None:
+        async def sent(*ids: str) -> int:
+            messages = [Message(b"x", TypedHeaders({"Nats-Msg-Id": each} if each else {"n": "1"})) for each in ids]
+            return (await client.send("nats", "ORDERS", messages, 0)).base_offset
+
+        assert [await sent(""), await sent("a"), await sent("b"), await sent("")] == [0, 1, 2, 3]
+        assert [await sent("a"), await sent("b"), await sent("b", "a")] == [1, 2, 2]
+        assert [await sent("a", "c"), await sent("", "a"), await sent("c")] == [4, 5, 4]
+
+    with_both(tmp_path, work)
+
+
+def test_a_message_of_an_atomic_batch_is_refused_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reason was that the stream takes no atomic batches, also where it does."""
+
+    async def work(nats: NatsClient, client: Client, iggy: Iggy) -> None:
+        caplog.set_level("INFO")
+        await nats.jetstream().create_stream(StreamConfig(name="WHOLE", subjects=["whole"], allow_atomic=True))
+        part = TypedHeaders({"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1"})
+        for messages in ([Message(b"x", part)], [Message(b"x"), Message(b"y", part)]):
+            with pytest.raises(IggyError, match="cannot_append_message"):
+                await client.send("nats", "WHOLE", messages, 0)
+        assert caplog.text.count("stream=WHOLE reason=a message has Nats-Batch-Id") == 2
+        assert await client.poll("nats", "WHOLE") == [] and iggy.service.clients.refused_sends == 2
+
+    with_both(tmp_path, work)
+
+
 def test_a_message_above_max_payload_is_refused_and_none_of_its_batch_is_stored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

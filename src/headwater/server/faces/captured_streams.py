@@ -5,10 +5,12 @@ through the router, so that limits, de-duplication, subscribers and other broker
 comes by a callback. The subject is the one in the sender's key `Nats-Subject`, or the stream's first one with its wildcards
 filled.
 
-Refused: a subject that the stream does not capture or that is a pattern, and a message above the broker's `max_payload`,
-which no NATS client could publish and for which a nats-server in the cluster would close its route. A send of several
-messages is judged before the first is stored: what is refused is refused whole, so that a client may send all of it again.
-An Iggy client gets an error number for every refusal; the reason is in the log.
+Refused: a subject that the stream does not capture or that is a pattern, a message above the broker's `max_payload`,
+which no NATS client could publish and for which a nats-server in the cluster would close its route, and a message of an
+atomic batch, of which the other messages would be missing. A send of several messages is judged before the first is stored:
+what is refused is refused whole, so that a client may send all of it again. An Iggy client gets an error number for every
+refusal; the reason is in the log. A send whose messages are all known by their ids is confirmed with the offset that the
+first has already.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.iggy.foreign import Foreign, ForeignStream, failure
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.view import ViewStream
+from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.model.subject import is_literal, is_valid_subject, matches
 from headwater.streams.log import Log
 
@@ -45,14 +48,17 @@ class CapturedStream:
     def log(self) -> Log:
         return self._stream.log
 
-    def append(self, messages: Sequence[Foreign], done: Done) -> None:
-        """Append all; `done` is called once all are answered, with the first refusal if there was one.
+    def append(self, messages: Sequence[Foreign], done: Done) -> int:
+        """Append all; `done` is called once all are answered, with the first refusal if there was one. Returns the offset of
+        the first that is new, or of the first.
 
         Raises StorageError when a message would be refused; then none was published.
         """
         try:
             prepared = [self._prepared(message) for message in messages]
+            base_offset = self._stream.first_offset_of([block for _, block, _ in prepared])
             self._stream.append(prepared, _Outcome(len(prepared), done, self._note).answered)
+            return base_offset
         except JetStreamError as error:
             self._note(error.description)
             raise failure(f"the stream refuses one of {len(prepared)} messages: {error.description}") from error
@@ -72,6 +78,10 @@ class CapturedStream:
         size = len(block) + len(message.payload)
         if size > self._max_payload:
             raise failure(f"a message of {size} bytes is above the broker's max_payload of {self._max_payload}")
+        if names_batch(block):
+            raise failure(
+                "a message has Nats-Batch-Id: NATS clients alone publish atomic batches, an Iggy send is one anyway"
+            )
         return self._subject(message.subject), block, message.payload
 
     def _subject(self, requested: str) -> bytes:
