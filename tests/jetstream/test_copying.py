@@ -90,3 +90,29 @@ def test_saved_positions_that_cannot_be_read_are_reported(tmp_path: Path, damage
         (path,) = (tmp_path / "killed").rglob(f"positions.{copy}")
         path.write_bytes(b"something else")
     run(tmp_path / "killed", after)
+
+
+def test_a_status_that_an_older_origin_has_stored_is_no_control_and_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mirror took the first for a request of its origin, and began anew for ever; readers took the second for the end of
+    their own requests."""
+
+    async def work(desk: Desk) -> None:
+        await desk.make("O")
+        rules = desk.service.streams["O"]._publishing.rules
+        monkeypatch.setattr(rules, "plain_block", lambda block: block)
+        assert "error" not in await desk.publish("O.x", b"", b"NATS/1.0 100 Idle Heartbeat\r\nNats-X: 1\r\n\r\n")
+        assert "error" not in await desk.publish("O.x", b"p", b"NATS/1.0 503\r\nA: 1\r\n\r\n")
+        assert "error" not in await desk.publish("O.x", b"q", b"NATS/1.0\r\nA: 1")
+        await desk.make("M", subjects=[], mirror={"name": "O"})
+        await desk.make("Z", subjects=[], sources=[{"name": "O"}])
+        for name in "MZ":
+            copy = desk.service.streams[name]
+            await until(lambda copy=copy: copy.last_sequence == 3)  # type: ignore[misc]
+            blocks = [record.header_block for record in copy.log.read(0, 9, 1 << 20)]
+            assert not any(block.startswith(b"NATS/1.0 ") for block in blocks)
+            assert blocks[1].startswith(b"NATS/1.0\r\nA: 1\r\n")
+            assert name == "M" or b"\r\nNats-Stream-Source: O 3 " in blocks[2], "found again, whatever stands before it"
+
+    run(tmp_path, work)

@@ -93,3 +93,11 @@ def test_what_is_saved_is_built_again_in_many_pieces() -> None:
     assert again.end_offset == 3001
     log.close()
     again.close()
+
+
+def test_a_status_that_an_older_server_has_stored_is_left_out() -> None:
+    """A pull consumer's client would take the message for the end of its request."""
+    entry = Entry(b"s", 10, 1, b"NATS/1.0 503 Gone\r\nA: 1\r\n\r\n", b"p")
+    log = built(archive_of({"messages": 2, "first_seq": 1, "last_seq": 2}, entry, message(2)))
+    assert [one.header_block for one in log.read(0, 9, 1 << 20)] == [b"NATS/1.0\r\nA: 1\r\n\r\n", b""]
+    log.close()

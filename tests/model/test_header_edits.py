@@ -22,3 +22,9 @@ def test_a_header_is_put_behind_all_others_or_where_it_was() -> None:
     assert with_header(before, b"a", b"z") == block("b: 1", "a: z")
     assert with_header(before, b"a", b"z", in_place=True) == block("a: z", "b: 1")
     assert with_header(b"junk", b"a", b"1") == block("a: 1")
+
+
+def test_a_line_behind_one_without_its_end_stands_alone() -> None:
+    """It became part of the value before it, and a source did not find its own stamp again."""
+    assert with_lines(b"NATS/1.0\r\nA: 1", b"B: 2") == b"NATS/1.0\r\nA: 1\r\nB: 2\r\n\r\n"
+    assert with_lines(b"NATS/1.0", b"B: 2") == with_lines(b"NATS/1.0\r\n", b"B: 2") == b"NATS/1.0\r\nB: 2\r\n\r\n"

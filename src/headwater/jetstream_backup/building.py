@@ -1,7 +1,7 @@
 """Builds the log of a stream from an archive file. Everything here blocks and belongs in a thread.
 
 The log is new and has no reader yet, so a failure leaves nothing behind; nats-server keeps a stream with the messages
-read so far.
+read so far. A status that a message was stored with (older servers did that) is left out, as a publish is stored without it.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from headwater.durable_files.files import File
 from headwater.errors import RemoteProtocolError
 from headwater.jetstream_documents.backups import ArchivedConsumer, ArchivedState
 from headwater.jetstream_documents.strict_reading import decode_stored
+from headwater.jetstream_state.publish_checks import without_status
 from headwater.jetstream_state.sequence import offset_of
 from headwater.streams.log import Log
 
@@ -58,7 +59,7 @@ class ArchiveFile:
                 raise RemoteProtocolError(f"message sequence {entry.sequence} out of order")
             if offset > log.next_offset:
                 log.staging.skip_to(offset)
-            log.stage(entry.name, entry.header_block, entry.payload, entry.time_ns)
+            log.stage(entry.name, without_status(entry.header_block), entry.payload, entry.time_ns)
             count += 1
             held += len(entry.payload) + len(entry.header_block)
             if held >= WRITE:

@@ -15,7 +15,7 @@ if cython.compiled:
     from cython.cimports.headwater.group_commit.committer import Committer
     from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
     from cython.cimports.headwater.jetstream_state.items import Item, Particulars, unacknowledged, unchecked
-    from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
+    from cython.cimports.headwater.jetstream_state.publish_checks import has_status, lone_message_id
     from cython.cimports.headwater.jetstream_state.publish_options import PublishOptions
     from cython.cimports.headwater.jetstream_state.subject_table import memory_size, stored_size
     from cython.cimports.headwater.model.dedup import DuplicateWindow
@@ -25,7 +25,7 @@ else:
     from headwater.group_commit.committer import Committer
     from headwater.jetstream_state.fast_batch import FastBatch
     from headwater.jetstream_state.items import Item, Particulars, unacknowledged, unchecked
-    from headwater.jetstream_state.publish_checks import lone_message_id
+    from headwater.jetstream_state.publish_checks import has_status, lone_message_id
     from headwater.jetstream_state.publish_options import PublishOptions
     from headwater.jetstream_state.subject_table import memory_size, stored_size
     from headwater.model.dedup import DuplicateWindow
@@ -207,7 +207,7 @@ class Capture:
         """Store a message of another stream whose headers demand nothing, at `sequence` and with its time if they are not 0.
         Returns its sequence; 0 where `Publishing.copy` is to store or refuse it."""
         committer: Committer | None = self.committer
-        if committer is None or self.unjudged != 2 or committer.full:
+        if committer is None or self.unjudged != 2 or committer.full or has_status(header_block):
             return 0
         if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != self._staging.end_offset + 1):
             return 0

@@ -263,11 +263,10 @@ class Copier:
         following, _ = self._followed
         self._note_intake()
         self._patience.note_life(self._next.now())
-        if header_block.startswith(CONTROL) and not payload:
-            self._on_control(following, reply, header_block)
-            return
         delivery = read_delivery(reply)
-        if delivery is None:
+        if delivery is None:  # a message that an older server has stored may begin like a control
+            if header_block.startswith(CONTROL) and not payload:
+                self._on_control(following, reply, header_block)
             return
         verdict = following.judge(delivery)
         if verdict == "lost":

@@ -31,6 +31,7 @@ from headwater.model.header_block import lookup
 
 CONTROL = b"NATS/1.0 100"
 _NATS: bytes = b"\r\nNats-"  # what a stream may have to look at
+_END: bytes = b"\r\n\r\n"  # of a block to which a line may be added as it is
 CLOCK_STEP: cython.int = 64
 _AT: cython.uchar = 64  # @
 Verdict = Literal["take", "pass", "lost"]
@@ -187,7 +188,9 @@ class Intake:
         """False for a message that is to be looked at; then nothing has happened."""
         following: Following = self._following
         block: bytes = header_block
-        if not following.goes_on(reply) or (header_block and _NATS in header_block):
+        if not following.goes_on(reply):
+            return False
+        if header_block and (_NATS in header_block or not header_block.endswith(_END)):
             return False
         shown: bytes = following.shown or subject
         stored: cython.longlong

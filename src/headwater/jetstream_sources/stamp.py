@@ -11,6 +11,7 @@ import re
 from typing import NamedTuple
 
 from headwater.jetstream_state.ack_subject import AckSubject
+from headwater.jetstream_state.publish_checks import without_status
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_lines
 from headwater.model.short_hash import short_hash
@@ -36,8 +37,9 @@ def identity_of(created_ns: int) -> str:
 
 
 def cleaned(block: bytes, *, of_stamp: bool = False) -> bytes:
-    """The headers of a message without those that concern its origin alone. `of_stamp`: also without the stamp that it has
-    from there: a source writes its own, a mirror keeps it."""
+    """The headers of a message without those that concern its origin alone, and without a status, which older servers have
+    stored. `of_stamp`: also without the stamp that it has from there: a source writes its own, a mirror keeps it."""
+    block = without_status(block)
     dropped = _DROPPED_BY_SOURCE if of_stamp else DROPPED
     if _LINE not in block or not any(name in block for name in dropped):
         return block

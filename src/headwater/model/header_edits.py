@@ -7,8 +7,10 @@ _VERSION_LINE = b"NATS/1.0\r\n"
 
 
 def with_lines(block: bytes, *lines: bytes) -> bytes:
-    """`block` with lines (without line ends) after its own. An empty block becomes one with these lines alone."""
-    return b"%b%b\r\n\r\n" % (block.removesuffix(b"\r\n") or _VERSION_LINE, b"\r\n".join(lines))
+    """`block` with lines (without line ends) after its own. An empty block becomes one with these lines alone. A last line
+    without its end gets one: our first line would be a part of it, and not be found again."""
+    own = block.removesuffix(b"\r\n") or _VERSION_LINE
+    return b"%b%b%b\r\n\r\n" % (own, b"" if own.endswith(b"\r\n") else b"\r\n", b"\r\n".join(lines))
 
 
 def without_header(block: bytes, name: bytes) -> bytes:
