@@ -35,3 +35,16 @@ def test_a_stream_and_a_whole_account_come_back(
     assert "broken: " in failed
     assert json.loads(run(capsys, server_url, "stream", "info", name, "--json"))["state"]["messages"] == 3
     run(capsys, server_url, "stream", "rm", name, "-f")
+
+
+def test_an_empty_stream_that_was_restored_begins_at_1(
+    capsys: pytest.CaptureFixture[str], server_url: str, tmp_path: Path
+) -> None:
+    name = f"B{secrets.token_hex(4)}"
+    run(capsys, server_url, "stream", "add", name, "--subjects", f"{name}.>")
+    run(capsys, server_url, "stream", "backup", name, str(tmp_path / "empty"))
+    run(capsys, server_url, "stream", "rm", name, "-f")
+    run(capsys, server_url, "stream", "restore", str(tmp_path / "empty"))
+    state = json.loads(run(capsys, server_url, "stream", "info", name, "--json"))["state"]
+    assert (state["first_seq"], state.get("last_seq", 0)) == (1, 0)
+    run(capsys, server_url, "stream", "rm", name, "-f")

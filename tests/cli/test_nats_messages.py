@@ -14,6 +14,7 @@ import pytest
 from support.command_line import run
 from support.headwater_server import start_headwater
 from support.leafs import OURS, REAL, serve
+from support.raw_wire import RawLink
 
 
 @contextmanager
@@ -71,6 +72,27 @@ def test_a_payload_that_is_no_text_arrives_as_it_is(server_url: str, words: list
         assert [base64.b64decode(each) for each in shown] == [payload, b"\xff"]
 
 
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=["text", "json"])
+def test_headers_that_cannot_be_read_or_printed_do_not_end_what_listens(server_url: str, words: list[str]) -> None:
+    """Any publisher ended it: by a header block that is none, or by bytes that are not UTF-8."""
+    subject = f"cli.{secrets.token_hex(4)}"
+    with waiting(server_url, "sub", subject, "--count=3", *words) as listening:
+        with RawLink(int(server_url.rpartition(":")[2])) as link:
+            link.send(b'CONNECT {"headers":true,"verbose":false}\r\n')
+            for block in (b"NATS/1.0\r\nno colon\r\n\r\n", b"NATS/1.0\r\nA: \xff\r\n\r\n", b"NATS/1.0\r\nA: 1\r\n\r\n"):
+                link.send(b"HPUB %b %d %d\r\n%bx\r\n" % (subject.encode(), len(block), len(block) + 1, block))
+            link.settle()
+        printed, _ = listening.communicate(timeout=20)
+    assert listening.returncode == 0
+    if words:
+        first, second, _ = map(json.loads, printed.splitlines())
+        assert (first["headers"], first["data"], second["headers"]) == ({}, "x", {"A": ["\udcff"]})
+        assert "colon" in first["headers_error"]
+    else:
+        assert "(a header block of 22 bytes, which cannot be read: " in printed
+        assert "\nA: \\udcff\n" in printed and "\nA: 1\n" in printed
+
+
 def test_the_help_of_a_command_says_how_to_name_the_server(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
     for command in (["pub"], ["stream", "info"]):
         assert "--server=" in run(capsys, server_url, *command, "--help")
@@ -119,4 +141,7 @@ def test_who_listens_is_told_that_the_server_went_and_came_back(tmp_path: Path) 
         where = f"127.0.0.1:{server.port}"
         assert listening.stderr.readline().startswith(f"headwater sub: the connection to {where} was lost")
         with start_headwater(tmp_path, port=server.port):
-            assert listening.stderr.readline() == f"headwater sub: connected to {server.url} again\n"
+            again = listening.stderr.readline()
+            assert again.startswith(f"headwater sub: connected to {server.url} again: what was published meanwhile"), (
+                again
+            )

@@ -17,7 +17,7 @@ from headwater.cli.nats_session import (
     seconds,
     table,
 )
-from headwater.cli.payloads import message_fields, plain, write_raw
+from headwater.cli.payloads import header_lines, message_fields, plain, write_raw
 from headwater.client.client import Client
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
 from headwater.client.stream_message import StreamMessage
@@ -311,8 +311,8 @@ def _print(message: StreamMessage, *, raw: bool) -> None:
         write_raw(message.data)
     else:
         print(f"--- subject: {message.subject} / delivered: {where.delivered} / stream seq: {where.stream_seq}")
-        for key, value in message.headers.multi_items():
-            print(f"  {key}: {value}")
+        for line in header_lines(message.message.header_block):
+            print(f"  {line}")
         print(plain(message.data), flush=True)
 
 

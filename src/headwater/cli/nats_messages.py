@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_session import current, headers_from, jetstream_of, run_app, seconds
-from headwater.cli.payloads import body_of, message_fields, plain, write_raw
+from headwater.cli.payloads import body_of, header_lines, message_fields, plain, write_raw
 from headwater.client.client import Client
-from headwater.errors import NoResponders
+from headwater.errors import HeaderError, NoResponders
 from headwater.model.message import Message
 
 if TYPE_CHECKING:
     from headwater.client.jetstream_types import DeliverPolicy
+    from headwater.model.headers import Headers as MessageHeaders
 
 Headers = Annotated[list[str], Option("-H", "--header", help="Name:value, as often as you like")]
 
@@ -127,6 +128,7 @@ def subscribe(
         return
 
     async def run(client: Client) -> None:
+        session.replays = False
         subscription = await client.subscribe(subject, queue=queue, max_messages=count)
         await client.flush(session.timeout)
         print(f"Subscribing on {subject}", file=sys.stderr, flush=True)
@@ -164,8 +166,8 @@ def _print(message: Message, number: int, *, raw: bool, headers_only: bool, as_j
         return
     answer = f" with reply {message.reply!r}" if message.reply else ""
     print(f"[#{number}] Received on {message.subject!r}{answer}")
-    for name, value in message.headers.multi_items():
-        print(f"{name}: {value}")
+    for line in header_lines(message.header_block):
+        print(line)
     if message.header_block and not headers_only:
         print()
     if not headers_only:
@@ -245,9 +247,17 @@ def answer_all(
             print(f"[#{number}] Received on subject {message.subject!r}: {plain(message.data)}", flush=True)
             if message.reply:
                 data = message.data if echo else _fill(template, number, bytes(message.data))
-                message.respond(data, headers=message.headers if echo else None)
+                message.respond(data, headers=_headers_of(message) if echo else None)
 
     session.run(run)
+
+
+def _headers_of(message: Message) -> "MessageHeaders | None":
+    try:
+        return message.headers
+    except HeaderError as error:
+        print(f"the answer has no headers: those of the request cannot be read: {error}", file=sys.stderr, flush=True)
+        return None
 
 
 @rtt_app.command()

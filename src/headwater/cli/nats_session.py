@@ -43,13 +43,15 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
 
 
 class CliSession:
-    """The connection options of one command of `verb`; `json`: print JSON. `timeout`: seconds."""
+    """The connection options of one command of `verb`; `json`: print JSON. `timeout`: seconds. `replays`: what comes to the
+    command comes again if it was away; else it is told after a reconnect that something may be missing."""
 
     def __init__(self, given: dict[str, str | bool], verb: str = "") -> None:
         self.verb = verb
         self.json = bool(given.pop("json", False))
         self.timeout = seconds(str(given.pop("timeout", "5s")))
         self.given = given  # connection options by the names of `ClientOptions`, and JetStream's domain
+        self.replays = True
         self._printed: set[str] = set()  # errors
 
     @cached_property
@@ -99,7 +101,8 @@ class CliSession:
             case Disconnected(reason=reason):
                 self._print(HeadwaterError(f"{reason}; connecting again"))
             case Reconnected(server=server):
-                self._print(HeadwaterError(f"connected to {server} again"))
+                missing = "" if self.replays else ": what was published meanwhile did not come, core NATS keeps nothing"
+                self._print(HeadwaterError(f"connected to {server} again{missing}"))
             case SlowConsumer(subject=subject, dropped=dropped):
                 self._print(HeadwaterError(f"messages on {subject!r} came too fast, {dropped} were dropped"))
             case Failed(error=error) if not isinstance(event, CallbackFailed):  # these are logged with a traceback

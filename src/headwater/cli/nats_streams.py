@@ -22,7 +22,7 @@ from headwater.cli.nats_session import (
     spell_limit,
     table,
 )
-from headwater.cli.payloads import message_fields, plain
+from headwater.cli.payloads import header_lines, message_fields, plain
 from headwater.client.client import Client
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, StreamInfo, StreamSource
 from headwater.errors import ConfigError
@@ -330,7 +330,7 @@ def get_message(
     if not sequence and not last_for:
         raise ConfigError("which message of the stream?", hint="its sequence, or --last-for SUBJECT")
     found = current().run(lambda client: jetstream_of(client).get_message(name, sequence, last_on=last_for))
-    headers = [f"  {key}: {value}" for key, value in found.headers.multi_items()]
+    headers = [f"  {line}" for line in header_lines(found.hdrs)]
     lines = [f"Item: {name}#{found.seq} received {found.time} on Subject {found.subject}", "", *headers]
     current().show(found, lambda: [*lines, *([""] if headers else []), plain(found.data)])
 
@@ -360,8 +360,8 @@ def view_stream(
                 print(json.dumps({"seq": sequence, **message_fields(message.message)}))
             else:
                 print(f"[{sequence}] Subject: {message.subject}")
-                for key, value in message.headers.multi_items():
-                    print(f"  {key}: {value}")
+                for line in header_lines(message.message.header_block):
+                    print(f"  {line}")
                 print(plain(message.data))
             count += 1
             if count >= limit:

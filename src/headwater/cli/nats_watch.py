@@ -44,6 +44,7 @@ def show_events(
         raise ConfigError("there is nothing left to print", hint="--js-advisory, --srv-advisory or --subject")
 
     async def run(client: Client) -> None:
+        session.replays = False
         arrived: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
         subscriptions = [await client.subscribe(each) for each in subjects]
         await client.flush(session.timeout)

@@ -1,15 +1,19 @@
 """Payloads of the command line: bytes come in and go out unchanged; only what a person reads is shortened.
 
 stdin or an argument ─ body_of ─▶ bytes ─▶ the server
-the server ─▶ bytes ─┬ plain, for a terminal
+the server ─▶ bytes ─┬ plain, header_lines, for a terminal
                      ├ write_raw, for a file or a pipe (--raw)
                      └ json_fields, for a program (--json)
+
+A header block that cannot be read is said to be one, and the message is printed: any publisher may send it.
 """
 
 import os
 import sys
 from typing import Any
 
+from headwater.errors import HeaderError
+from headwater.model.headers import Headers
 from headwater.model.message import Message
 
 
@@ -44,11 +48,20 @@ def json_fields(value: Any, name: str = "data") -> dict[str, str]:
         return {f"{name}_base64": b2a_base64(value, newline=False).decode()}
 
 
+def header_lines(block: bytes) -> list[str]:
+    """The headers in a block for a terminal; bytes that are not UTF-8 as `\\udcff`."""
+    try:
+        pairs = Headers.parse(block).multi_items() if block else []
+    except HeaderError as error:
+        return [f"(a header block of {len(block)} bytes, which cannot be read: {error})"]
+    return [f"{name}: {value}".encode("utf-8", "backslashreplace").decode() for name, value in pairs]
+
+
 def message_fields(message: Message) -> dict[str, object]:
-    """A message in JSON."""
-    return {
-        "subject": message.subject,
-        "reply": message.reply,
-        "headers": {name: message.headers.get_all(name) for name in message.headers},
-        **json_fields(message.data),
-    }
+    """A message in JSON. `headers_error` is there for a header block that cannot be read."""
+    fields: dict[str, object] = {"subject": message.subject, "reply": message.reply}
+    try:
+        fields["headers"] = {name: message.headers.get_all(name) for name in message.headers}
+    except HeaderError as error:
+        fields |= {"headers": {}, "headers_error": str(error)}
+    return {**fields, **json_fields(message.data)}
