@@ -201,6 +201,30 @@ def _url_of(jetstream: JetStream) -> str:
     return jetstream.client.server
 
 
+def test_an_ordered_consumer_does_not_skip_the_beginning_of_a_stream_that_was_made_anew(serve: Serve) -> None:
+    """It waited for the sequence after the last one, which the new stream had much later."""
+    name = f"S{secrets.token_hex(4)}"
+
+    async def main() -> None:
+        async with serve() as url, await headwater.connect(url) as client:
+            jetstream = client.jetstream()
+            await jetstream.create_stream(StreamConfig(name=name, subjects=[name], storage="memory"))
+            for _ in range(3):
+                await jetstream.publish(name, b"old")
+            seen = 0
+            with pytest.raises(JetStreamError, match="ends at 1, and 3 was read: it was deleted and made anew"):
+                async for _ in jetstream.ordered_consumer(name):
+                    seen += 1
+                    if seen == 3:
+                        await jetstream.delete_stream(name)
+                        await jetstream.create_stream(StreamConfig(name=name, subjects=[name], storage="memory"))
+                        await jetstream.publish(name, b"new")
+            assert seen == 3
+            await jetstream.delete_stream(name)
+
+    finish(main(), 30)
+
+
 def test_an_ordered_consumer_may_end_with_what_there_is(serve: Serve) -> None:
     async def main() -> None:
         async with stream(serve, 9) as (jetstream, name):

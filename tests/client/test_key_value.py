@@ -157,3 +157,24 @@ def test_a_store_that_is_not_there_is_named(serve: Serve) -> None:
                 await client.jetstream().object_store("nobody")
 
     finish(main(), 30)
+
+
+def test_a_value_whose_headers_cannot_be_read_is_a_value(serve: Serve) -> None:
+    """Whoever could write to a bucket ended every watch of it, and nobody could get the key."""
+    name, block = f"B{secrets.token_hex(4)}", b"NATS/1.0\r\nno colon\r\n\r\n"
+
+    async def main() -> None:
+        async with serve() as url, await headwater.connect(url) as client:
+            values = await client.jetstream().create_key_value(BucketConfig(bucket=name))
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+            head = b'CONNECT {"headers":true,"verbose":false}\r\nHPUB $KV.%b.k %d %d\r\n'
+            writer.write(head % (name.encode(), len(block), len(block) + 1) + block + b"v\r\nPING\r\n")
+            await reader.readuntil(b"PONG\r\n")
+            writer.close()
+            async for entry in values.watch():
+                assert (entry.key, entry.value, entry.operation) == ("k", b"v", "PUT")
+                break
+            assert (await values.get("k")).value == b"v"
+            await client.jetstream().delete_key_value(name)
+
+    finish(main(), 30)

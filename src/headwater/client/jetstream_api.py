@@ -25,7 +25,7 @@ from headwater.client.requester import Requester
 from headwater.client.schedules import Schedule
 from headwater.client.units import Lifetime, instant, lifetime
 from headwater.client_connection.connection_ops import BytesLike
-from headwater.errors import EnvironmentProblem, JetStreamError, NoResponders, SubjectError
+from headwater.errors import EnvironmentProblem, HeaderError, JetStreamError, NoResponders, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.status import NOT_FOUND
@@ -326,11 +326,15 @@ class JetStreamApi:
             message = await self._client.request(subject, payload, timeout=self._timeout, repeat=True)
         except NoResponders as error:
             raise JetStreamError(503, 0, f"the stream {stream!r} allows no direct reads, or is not there") from error
-        status = None if NatsHeader.SEQUENCE in message.headers else message.status
+        try:
+            headers = message.headers
+        except HeaderError:  # its publisher's, in front of the server's: these are fields of the other answer
+            return (await self.ask(f"STREAM.MSG.GET.{stream}", body, _Stored)).message
+        status = None if NatsHeader.SEQUENCE in headers else message.status
         if status is not None:
             err_code = NO_MESSAGE if status.code == NOT_FOUND else 0
             raise JetStreamError(status.code, err_code, status.description or "no message found")
-        place, kept = _split_direct(message.headers)
+        place, kept = _split_direct(headers)
         return StoredMessage(
             subject=place.get(NatsHeader.SUBJECT, ""),
             seq=int(place[NatsHeader.SEQUENCE]),

@@ -25,10 +25,10 @@ from headwater.client.nats_py_arguments import KEY_VALUE as KEY_VALUE_ARGUMENTS
 from headwater.client.nats_py_arguments import take
 from headwater.client.nats_py_names import KEY_VALUE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
+from headwater.client.stream_message import StreamMessage
 from headwater.client.units import Lifetime, Seconds, check_times, unset
-from headwater.errors import JetStreamError, SubjectError
+from headwater.errors import HeaderError, JetStreamError, SubjectError
 from headwater.model.header_names import NatsHeader
-from headwater.model.headers import Headers
 from headwater.model.status import NOT_FOUND
 from headwater.model.timestamps import format_time
 
@@ -245,7 +245,7 @@ class KeyValue:
         return self._entry(stored)
 
     def _entry(self, stored: StoredMessage) -> Entry:
-        operation = operation_of(stored.headers)
+        operation = operation_of(stored)
         return Entry(self.bucket, self.key_of(stored.subject), stored.data, stored.seq, operation, stored.time)
 
     def key_of(self, subject: str) -> str:
@@ -324,14 +324,19 @@ class Watch(Iteration[Entry]):
                     bucket.key_of(message.subject),
                     message.data,
                     where.stream_seq,
-                    operation_of(message.headers),
+                    operation_of(message),
                     format_time(where.timestamp_ns),
                     where.pending,
                 )
 
 
-def operation_of(headers: Headers) -> Operation:
-    """The operation in an entry's headers: the client's, or the reason of a server's marker."""
+def operation_of(entry: StoredMessage | StreamMessage) -> Operation:
+    """The operation in an entry's headers: the client's, or the reason of a server's marker. One whose header block cannot
+    be read is a value: whoever may write to the bucket could end every watch of it otherwise."""
+    try:
+        headers = entry.headers
+    except HeaderError:
+        return "PUT"
     operation = headers.first(NatsHeader.KV_OPERATION)
     if operation in ("DEL", "PURGE"):
         return "DEL" if operation == "DEL" else "PURGE"

@@ -2,7 +2,8 @@
 
 It is a sequence of short-lived pull consumers, each created to start after the last message delivered. A gap in the
 consumer's own count, a deleted consumer, or a silent or unavailable server ends one and starts the next, unnoticed by
-the iterating program. A deleted stream ends the iteration with JetStreamError.
+the iterating program. A deleted stream ends the iteration with JetStreamError; so does one that was made anew meanwhile, as
+far as it is shorter than what was read: its first messages would not come.
 """
 
 import asyncio
@@ -13,11 +14,12 @@ import msgspec
 
 from headwater.client.consume import ConsumerGone
 from headwater.client.iteration import Iteration
-from headwater.client.jetstream_api import JetStreamApi
+from headwater.client.jetstream_api import NO_STREAM, JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
 from headwater.client.pull import PullConsumer
 from headwater.client.stream_message import StreamMessage
 from headwater.errors import HeadwaterError, JetStreamError, RequestTimeout
+from headwater.model.status import NOT_FOUND
 
 INACTIVE_SECONDS = 300
 UNAVAILABLE = 10008  # err_code while a cluster elects, or a worker is being replaced
@@ -77,6 +79,9 @@ class OrderedConsumer(Iteration[StreamMessage]):
             config.opt_start_seq = self._last + 1
             config.opt_start_time = None
         info = await self._jetstream.create_consumer(self._stream, config)
+        if info.delivered.stream_seq < self._last:  # the server begins behind its end, which is before what was read
+            there = f"stream {self._stream!r} ends at {info.delivered.stream_seq}, and {self._last} was read"
+            raise JetStreamError(NOT_FOUND, NO_STREAM, f"{there}: it was deleted and made anew, or restored")
         self.pending = info.num_pending
         self.resets += 1
         return info
