@@ -152,6 +152,14 @@ def test_a_503_does_not_count_for_unsub_max() -> None:
     assert output.count(b"503") == 3
 
 
+def test_the_round_trip_is_estimated_at_connect_and_measured_by_the_first_pong() -> None:
+    session, _ = Desk().connect()
+    assert session.heartbeat.round_trip > 0
+    session.heartbeat.sent(1.0)
+    session.heartbeat.answered(1.5)
+    assert session.heartbeat.round_trip == 0.5
+
+
 def test_a_client_that_owes_too_many_pongs_is_stale() -> None:
     desk = Desk()
     session, link = desk.connect()

@@ -109,11 +109,13 @@ class ClientWatch:
                 session.end_reason = WRITE_DEADLINE
 
     def _consider_ping(self, session: Session) -> None:
-        """PING a client, unless its round trip is known and it has sent ops meanwhile; PONGs do not count as ops."""
+        """PING a client, unless its round trip was measured and it has sent ops meanwhile; PONGs do not count as ops."""
+        if session.membership.account is None:
+            return
         ops = session.traffic.messages + session.traffic.ops
-        active = ops != self._ops_at_ping.get(session.client_id, 0)
+        before = self._ops_at_ping.get(session.client_id)
         self._ops_at_ping[session.client_id] = ops
-        if session.membership.account is None or (active and session.heartbeat.round_trip > 0):
+        if before is not None and ops != before:
             return
         if not session.ping(self.options.ping_max, self._clock()):
             self.stale += 1

@@ -39,6 +39,7 @@ else:
 
 import json as json_documents
 import logging
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from headwater.authorization.gate import Gate
@@ -464,6 +465,7 @@ class Session(ClientOpHandler):
         if not self._enter(verdict):
             return 1
         self.terms.name = options.name
+        self.heartbeat.round_trip = max(time.time_ns() - self.since, 1) / 1e9  # an estimate, until the first PONG
         self.sessions.admitted(self)
         self.login.accepted = True
         if options.protocol not in (0, PROTOCOL_DYNAMIC):

@@ -364,6 +364,7 @@ class StreamRegistry:
 
         with self._reserved(record.config.name, "stream_name_in_use_restoring"):
             stream = await asyncio.to_thread(make)
+            stream.contents.begins = True  # also where the backup is of an empty one, as in nats-server
             self._begin(stream)
         await self._consumers.bring(stream, consumers)
         self._follow(stream)

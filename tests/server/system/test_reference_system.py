@@ -35,9 +35,9 @@ accounts {{
 OMITTED = {
     "feature_flags", "gomaxprocs", "disk_io_wait_stats", "limits", "max_memory", "max_storage",
     "num_cache", "num_inserts", "num_removes", "num_matches", "cache_hit_rate", "max_fanout", "avg_fanout",
-    "sublist_stats", "imports", "rtt", "domain", "System recvQ",
+    "sublist_stats", "imports", "domain", "System recvQ",
 }  # fmt: skip
-"""Last names: reasons are with the pages of monitoring; rtt is known after the first PING; ours has no queue for
+"""Last names: reasons are with the pages of monitoring; ours has no queue for
 requests to the system account."""
 ADDED = {"sync", "sync_always", "events", "writes", "disk", "read_pauses"}
 
