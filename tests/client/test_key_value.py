@@ -160,7 +160,7 @@ def test_a_store_that_is_not_there_is_named(serve: Serve) -> None:
 
 
 def test_a_value_whose_headers_cannot_be_read_is_a_value(serve: Serve) -> None:
-    """Whoever could write to a bucket ended every watch of it, and nobody could get the key."""
+    """Any writer ended every watch of the bucket, and the key could not be got."""
     name, block = f"B{secrets.token_hex(4)}", b"NATS/1.0\r\nno colon\r\n\r\n"
 
     async def main() -> None:

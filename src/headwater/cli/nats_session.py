@@ -43,8 +43,8 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
 
 
 class CliSession:
-    """The connection options of one command of `verb`; `json`: print JSON. `timeout`: seconds. `replays`: what comes to the
-    command comes again if it was away; else it is told after a reconnect that something may be missing."""
+    """The connection options of one command of `verb`; `json`: print JSON. `timeout`: seconds. `replays`: what the
+    command missed while it was away comes again; else a line after the reconnect names what may be missing."""
 
     def __init__(self, given: dict[str, str | bool], verb: str = "") -> None:
         self.verb = verb

@@ -5,7 +5,7 @@ the server ─▶ bytes ─┬ plain, header_lines, for a terminal
                      ├ write_raw, for a file or a pipe (--raw)
                      └ json_fields, for a program (--json)
 
-A header block that cannot be read is said to be one, and the message is printed: any publisher may send it.
+In place of a header block that cannot be read stands the reason; the message is printed: any publisher may send it.
 """
 
 import os

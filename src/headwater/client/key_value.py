@@ -332,7 +332,7 @@ class Watch(Iteration[Entry]):
 
 def operation_of(entry: StoredMessage | StreamMessage) -> Operation:
     """The operation in an entry's headers: the client's, or the reason of a server's marker. One whose header block cannot
-    be read is a value: whoever may write to the bucket could end every watch of it otherwise."""
+    be read is a value: any writer could end every watch of the bucket otherwise."""
     try:
         headers = entry.headers
     except HeaderError:

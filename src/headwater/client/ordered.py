@@ -78,13 +78,22 @@ class OrderedConsumer(Iteration[StreamMessage]):
             config.deliver_policy = "by_start_sequence"
             config.opt_start_seq = self._last + 1
             config.opt_start_time = None
+        if self._last:
+            await self._check_end()
         info = await self._jetstream.create_consumer(self._stream, config)
-        if info.delivered.stream_seq < self._last:  # the server begins behind its end, which is before what was read
-            there = f"stream {self._stream!r} ends at {info.delivered.stream_seq}, and {self._last} was read"
-            raise JetStreamError(NOT_FOUND, NO_STREAM, f"{there}: it was deleted and made anew, or restored")
         self.pending = info.num_pending
         self.resets += 1
         return info
+
+    async def _check_end(self) -> None:
+        """Raises JetStreamError if the stream ends before what was read. A client that may not ask does not learn it."""
+        try:
+            last = (await self._jetstream.stream_info(self._stream)).state.last_seq
+        except HeadwaterError:
+            return
+        if last < self._last:
+            there = f"stream {self._stream!r} ends at {last}, and {self._last} was read"
+            raise JetStreamError(NOT_FOUND, NO_STREAM, f"{there}: it was deleted and made anew, or restored")
 
     async def _read(self, info: ConsumerInfo) -> AsyncGenerator[StreamMessage, None]:
         """The messages of one consumer until one is missing."""

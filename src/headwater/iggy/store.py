@@ -48,8 +48,8 @@ class Offsets(msgspec.Struct):
             del self.stored[index]
 
     def draw_back(self, ends: Sequence[int]) -> list[str]:
-        """Let no consumer be beyond the end of a log, of which `ends` has one for each partition: what comes there next would
-        not come to it. Returns who was. Logs may end earlier after a power loss, or when a stream was restored."""
+        """Let no consumer be beyond the end of a log, of which `ends` has one for each partition: what is stored there next
+        would not come to it. Returns which were. Logs end earlier after a power loss, or when a stream was restored."""
         found: list[str] = []
         for index, end in enumerate(ends):
             stored = self.stored.get(index, {})

@@ -323,23 +323,21 @@ class Stream:
 
     # ── publishes ──
 
-    def append(self, messages: Sequence[tuple[bytes, bytes, bytes]], answer: Answer) -> None:
+    def append(self, messages: Sequence[tuple[bytes, bytes, bytes]], answer: Answer) -> int:
         """Store messages (subject, header block, payload) that came in together through another face of this stream, and
         call `answer` once for each, now or later. Several are judged before, as those of an atomic batch: raises
-        JetStreamError where one would be refused; then none is stored.
+        JetStreamError where one would be refused; then none is stored. Returns the offset of the first that is new; of the
+        first, where all are known by their ids.
 
         They go through the router like every publish, so subscribers and other brokers get them too. Only the answers do
         not: a client cannot forge a callback, and a stream with `no_ack` calls it as well.
         """
         if len(messages) > 1:
             self._publishing.check_together(messages)
+        first = self._publishing.first_offset_of([block for _, block, _ in messages])
         for subject, header_block, payload in messages:
             self._publishing.append(subject, header_block, payload, answer)
-
-    def first_offset_of(self, blocks: Sequence[bytes]) -> int:
-        """The offset of the first message that is new of those with these header blocks, which are to be appended next; of
-        the first, where all are known by their ids."""
-        return self._publishing.first_offset_of(blocks)
+        return first
 
     def _on_stored(self, first: int, count: int, items: list[Item]) -> None:
         """`count` messages of a batch became durable, from sequence `first` on, and their publishers are answered."""

@@ -218,7 +218,7 @@ class Publishing:
             last_id = judged.message_id
 
     def first_offset_of(self, blocks: Sequence[bytes]) -> int:
-        """See `Stream.first_offset_of`."""
+        """What `Stream.append` returns of messages with these header blocks."""
         known: int | None = None
         for block in blocks:
             message_id = lookup(block, b"Nats-Msg-Id") if b"Nats-Msg-Id" in block else None

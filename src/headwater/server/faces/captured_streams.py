@@ -56,9 +56,7 @@ class CapturedStream:
         """
         try:
             prepared = [self._prepared(message) for message in messages]
-            base_offset = self._stream.first_offset_of([block for _, block, _ in prepared])
-            self._stream.append(prepared, _Outcome(len(prepared), done, self._note).answered)
-            return base_offset
+            return self._stream.append(prepared, _Outcome(len(prepared), done, self._note).answered)
         except JetStreamError as error:
             self._note(error.description)
             raise failure(f"the stream refuses one of {len(prepared)} messages: {error.description}") from error
