@@ -72,7 +72,7 @@ class Events:
         self._count(account, account.connections)
         self._publish(
             f"$SYS.ACCOUNT.{account.name}.CONNECT",
-            lambda: {**self._speaker().event("client_connect"), "client": self._client(session)},
+            lambda: self._arrival(session),
         )
 
     def left(self, session: "Session") -> None:
@@ -87,6 +87,11 @@ class Events:
         self._publish(
             f"$SYS.ACCOUNT.{session.membership.identity.account}.DISCONNECT", lambda: self._departure(session)
         )
+
+    def _arrival(self, session: "Session") -> "Document":
+        client = self._client(session)
+        client.pop("rtt", None)  # an estimate, which nats-server leaves out here
+        return {**self._speaker().event("client_connect"), "client": client}
 
     def _departure(self, session: "Session") -> "Document":
         from headwater.model.timestamps import format_time
