@@ -97,10 +97,12 @@ class Events:
         from headwater.model.timestamps import format_time
         from headwater.monitoring.connz import REASONS
 
-        now = format_time(self._speaker().clock_ns())
+        now = self._speaker().clock_ns()
+        client = self._client(session)
+        client.setdefault("rtt", max(now - session.since, 1))  # of a refused one: it ended at its CONNECT
         return {
             **self._speaker().event("client_disconnect"),
-            "client": {**self._client(session), "stop": now},
+            "client": {**client, "stop": format_time(now)},
             "sent": {"msgs": session.outlet.out_messages, "bytes": session.outlet.out_bytes},
             "received": {"msgs": session.traffic.messages, "bytes": session.traffic.bytes},
             "reason": REASONS.get(session.end_reason, session.end_reason),
