@@ -32,14 +32,15 @@ HEADERS = TypedHeaders([("key 1", "value1"), ("n", HeaderValue.from_uint64(5)), 
 
 
 @asynccontextmanager
-async def real_server(directory: Path) -> AsyncIterator[str]:
+async def real_server(directory: Path, listener: str = "tcp") -> AsyncIterator[str]:
     """A server process and its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as other:
+        port, web = free.getsockname()[1], other.getsockname()[1]
     settings = {
         "IGGY_SYSTEM_PATH": str(directory),
         "IGGY_TCP_ADDRESS": f"127.0.0.1:{port}",
-        "IGGY_HTTP_ENABLED": "false",
+        "IGGY_HTTP_ENABLED": str(listener == "http").lower(),
+        "IGGY_HTTP_ADDRESS": f"127.0.0.1:{web}",
         "IGGY_QUIC_ENABLED": "false",
         "IGGY_WEBSOCKET_ENABLED": "false",
         "IGGY_ROOT_USERNAME": "iggy",
@@ -51,7 +52,7 @@ async def real_server(directory: Path) -> AsyncIterator[str]:
             SERVER, env=os.environ | settings, cwd=directory, stdout=log, stderr=asyncio.subprocess.STDOUT
         )
     try:
-        yield f"iggy://iggy:iggy@127.0.0.1:{port}"
+        yield f"iggy+{listener}://iggy:iggy@127.0.0.1:{web if listener == 'http' else port}"
     finally:
         if process.returncode is None:
             process.terminate()
@@ -128,6 +129,25 @@ def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:
             assert refused.value.number == 3007
             await client.execute(c.PurgeTopic(Identifier("s"), Identifier("t")))
             await client.delete_stream("s")
+
+    asyncio.run(main())
+
+
+def test_our_client_sends_polls_and_describes_there_over_http(tmp_path: Path) -> None:
+    """Sizes have units there, numbers end at 64 bits, and names of a snapshot's parts are its own."""
+
+    async def main() -> None:
+        async with asyncio.timeout(60), real_server(tmp_path, "http") as url, await connected(url) as client:
+            await client.create_stream("s")
+            await client.create_topic("s", "t", 1)
+            await client.send("s", "t", [Message(b"one", HEADERS, id=2**100), Message(b"two")], 0)
+            first, second = await client.poll("s", "t", 0, strategy=PollingStrategy.first())
+            assert (first.payload, first.id, first.headers, second.payload) == (b"one", 2**100, HEADERS, b"two")
+            stream, topic = await client.stream("s"), await client.topic("s", "t")
+            assert stream is not None and topic is not None
+            assert stream.size == topic.size == topic.parts[0].size > 0
+            assert (await client.stats()).messages == 2
+            assert (await client.snapshot())[:2] == b"PK"
 
     asyncio.run(main())
 

@@ -59,10 +59,20 @@ def test_messages_and_polls_are_json_and_a_query() -> None:
         "partitioning": {"kind": "partition_id", "value": "AQAAAA=="},
         "messages": [{"id": 7, "payload": "eA==", "user_headers": None}],
     }
+    large = send_request(S, T, 1, [Message(b"x", id=2**64 - 1), Message(b"x", id=2**64)]).body
+    assert large is not None
+    assert [entry["id"] for entry in large["messages"]] == [2**64 - 1, str(2**64)], (
+        "numbers end there for Apache's server"
+    )
     command = c.PollMessages(Consumer.single("me"), S, T, 1, PollingStrategy.offset(5), 10, True)
     query = "consumer_id=me&partition_id=1&kind=offset&value=5&count=10&auto_commit=true"
     assert poll_request(command).target == f"/streams/a%2Fb/topics/2/messages?{query}"
     assert login_request(c.LoginWithToken("secret")).target == "/personal-access-tokens/login"
+
+
+def test_a_snapshot_is_asked_for_by_the_names_that_apaches_server_takes() -> None:
+    wanted = snapshot_request(2, [1, 5, 100]).body
+    assert wanted == {"compression": "Deflated", "snapshot_types": ["FilesystemOverview", "ServerLogs", "All"]}
 
 
 def test_what_http_does_not_have_is_refused() -> None:

@@ -40,6 +40,22 @@ def test_either_shape_of_headers_is_taken_from_anybody(seed: bool, shape: dict[s
     assert TypedHeaders.decode(part.headers, HeaderForm.TYPED) == HEADERS
 
 
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("7", 7), (str(2**128 - 1), 2**128 - 1), ("00000000-0000-0000-0000-00000000000A", 10), ("f" * 32, 2**128 - 1)],
+)
+def test_an_id_may_be_text_or_a_uuid_as_apaches_server_takes_it(written: str, number: int) -> None:
+    assert http_json.parts([message(id=written)], 5, False)[0].id == number.to_bytes(16, "little")
+
+
+@pytest.mark.parametrize(
+    ("compression", "part"), [("Deflated", "ServerLogs"), ("deflated", "server_logs"), ("DEFLATED", "serverlogs")]
+)
+def test_the_parts_of_a_snapshot_have_apaches_names_in_any_spelling(compression: str, part: str) -> None:
+    found = http_json.snapshot({"compression": compression, "snapshot_types": [part, "All"]})
+    assert (found.compression, found.types) == (2, [5, 100])
+
+
 @pytest.mark.parametrize("none", [{}, {"headers": None}, {"headers": {}}, {"user_headers": []}])
 def test_no_headers_are_none(none: dict[str, Any]) -> None:
     assert http_json.parts([message(**none)], 5, False)[0].headers == b""
@@ -56,6 +72,8 @@ def test_no_headers_are_none(none: dict[str, Any]) -> None:
         ([{"payload": "no base64"}], "invalid_format"),
         ([message(id=-1)], "invalid_format"),
         ([message(id=1 << 128)], "invalid_format"),
+        ([message(id=str(1 << 128))], "invalid_format"),
+        ([message(id="seven")], "invalid_format"),
         ([message(id=True)], "invalid_format"),
         ([{"payload": ""}], "empty_message_payload"),
     ],

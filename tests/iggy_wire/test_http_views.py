@@ -54,6 +54,21 @@ def test_a_view_is_read_as_it_was_written(kind: str, view: Any) -> None:
     assert getattr(http_views, kind)(getattr(http_json, kind)(view)) == view
 
 
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [("0 B", 0), ("309 B", 309), ("81884 KiB", 81884 << 10), ("3 KB", 3000), ("16 MiB", 16 << 20), ("2 EiB", 2 << 60)],
+)
+def test_sizes_may_have_units_as_apaches_server_writes_them(written: str, size: int) -> None:
+    topic = http_json.topic(TOPIC) | {"size": written}
+    topic["partitions"][0]["size"] = written
+    found = http_views.topic(topic)
+    assert (found.size, found.parts[0].size) == (size, size)
+    assert http_views.stream({"id": 1, "created_at": 2, "name": "s", "size": written}).size == size
+    assert http_views.stats({"memory_usage": written, "hostname": "5 B"}) == StatsView(
+        memory_usage=size, hostname="5 B"
+    )
+
+
 def test_messages_are_read_as_they_were_written() -> None:
     headers = TypedHeaders([("key", "value"), ("n", 5)])
     written = http_json.polled([Message(b"x", headers, 2**100, 7, 8, 9), Message(b"y", offset=8)], 3, 8)
@@ -79,6 +94,8 @@ def test_a_send_says_where_it_went_or_that_it_is_not_said() -> None:
         ("user", {"id": 1, "created_at": 1, "username": "u", "status": "active", "permissions": {"streams": 5}}),
         ("polled", {"partition_id": 0, "current_offset": 0, "messages": [{"header": {}, "payload": "?"}]}),
         ("stats", {"process_id": []}),
+        ("stats", {"memory_usage": "much"}),
+        ("stream", {"id": 1, "created_at": 1, "name": "s", "size": "5 bytes"}),
     ],
 )
 def test_what_is_no_view_is_refused(kind: str, source: Any) -> None:

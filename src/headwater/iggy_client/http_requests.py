@@ -14,7 +14,7 @@ from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import http_views
 from headwater.iggy_wire.commands import Command, Message, Permissions
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.iggy_wire.http_json import COMPRESSIONS, SNAPSHOT_TYPES
+from headwater.iggy_wire.http_json import COMPRESSION_NAMES, SNAPSHOT_NAMES
 from headwater.iggy_wire.http_views import each
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Identifier, PartitioningKind, PollingStrategy
 from headwater.iggy_wire.layout import U32
@@ -74,13 +74,10 @@ def poll_request(command: c.PollMessages) -> HttpRequest:
 
 def snapshot_request(compression: int, types: Sequence[int]) -> HttpRequest:
     """The answer is the archive itself."""
-    names = {code: name for name, code in COMPRESSIONS.items()}
-    parts = {code: name for name, code in SNAPSHOT_TYPES.items()}
-    if compression not in names or not parts.keys() >= set(types):
+    if compression not in COMPRESSION_NAMES or not SNAPSHOT_NAMES.keys() >= set(types):
         raise refusal("invalid_format", "the compression, or a part of the snapshot, is not known")
-    return HttpRequest(
-        "POST", "/snapshot", {"compression": names[compression], "snapshot_types": [parts[code] for code in types]}
-    )
+    wanted = {"compression": COMPRESSION_NAMES[compression], "snapshot_types": [SNAPSHOT_NAMES[code] for code in types]}
+    return HttpRequest("POST", "/snapshot", wanted)
 
 
 def login_request(login: c.Login | c.LoginWithToken) -> HttpRequest:
@@ -133,7 +130,8 @@ def _strategy(strategy: PollingStrategy) -> dict[str, Any]:
 
 def _message(message: Message) -> dict[str, Any]:
     headers = message.headers.to_json(HeaderForm.TYPED) if message.headers else None
-    return {"id": message.id, "payload": _base64(message.payload), "user_headers": headers}
+    number = message.id if message.id < 1 << 64 else str(message.id)  # Apache's server reads numbers of up to 64 bits
+    return {"id": number, "payload": _base64(message.payload), "user_headers": headers}
 
 
 def _options(block: bytes) -> dict[str, str]:

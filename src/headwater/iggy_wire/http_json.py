@@ -12,6 +12,7 @@ Both forms of headers are accepted; the listener determines the form of answers.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -48,6 +49,8 @@ _KINDS = {
     "entity_id": PartitioningKind.MESSAGES_KEY,
 }
 _STRATEGIES = {kind.name.lower(): kind for kind in StrategyKind}
+_DECIMAL = re.compile(r"[0-9]{1,39}")
+_UUID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 def document(body: bytes) -> dict[str, Any]:
@@ -106,9 +109,7 @@ def parts(source: Any, now_us: int, seed: bool) -> list[Part]:
     for entry in source:
         if not isinstance(entry, dict):
             raise refusal("invalid_format", "a message is no object")
-        message_id = field(entry, "id", int, 0)
-        if not 0 <= message_id < 1 << 128:
-            raise refusal("invalid_format", "a message id has 128 bits", message_id)
+        message_id = _message_id(entry)
         payload = of_base64(field(entry, "payload", str))
         headers = TypedHeaders.from_json(entry.get("user_headers") or entry.get("headers"))
         values += headers.value_bytes
@@ -123,6 +124,19 @@ def parts(source: Any, now_us: int, seed: bool) -> list[Part]:
     if not size:
         raise refusal("empty_message_payload", "there is no payload in the request")
     return found
+
+
+def _message_id(entry: dict[str, Any]) -> int:
+    """A number, or a text with one, or with a UUID: many parsers keep 53 or 64 bits of a number. Raises IggyError."""
+    written = entry.get("id", 0)
+    if isinstance(written, str) and _DECIMAL.fullmatch(written):
+        entry = {"id": int(written)}
+    elif isinstance(written, str) and _UUID.fullmatch(written.replace("-", "")):
+        entry = {"id": int(written.replace("-", ""), 16)}
+    message_id: int = field(entry, "id", int, 0)
+    if not 0 <= message_id < 1 << 128:
+        raise refusal("invalid_format", "a message id has 128 bits", message_id)
+    return message_id
 
 
 def of_base64(text: str) -> bytes:
@@ -292,16 +306,23 @@ def token(view: TokenView) -> dict[str, Any]:
 
 def snapshot(source: dict[str, Any]) -> GetSnapshot:
     """The command in a request for a snapshot. Raises IggyError."""
-    compression = COMPRESSIONS.get(field(source, "compression", str, "stored"))
-    types = [SNAPSHOT_TYPES.get(str(name)) for name in field(source, "snapshot_types", list, ["all"])]
+    compression = COMPRESSIONS.get(_plain(field(source, "compression", str, "Stored")))
+    types = [SNAPSHOT_TYPES.get(_plain(str(name))) for name in field(source, "snapshot_types", list, ["All"])]
     if compression is None or None in types:
         raise refusal("invalid_format", "the compression, or a part of the snapshot, is not known")
     return GetSnapshot(compression, [code for code in types if code is not None])
 
 
-COMPRESSIONS = {"stored": 1, "deflated": 2, "bzip2": 3, "zstd": 4, "lzma": 5, "xz": 6}
+def _plain(name: str) -> str:
+    """Apache's JSON has `ServerLogs`, its command line `server_logs`."""
+    return name.replace("_", "").lower()
+
+
+COMPRESSION_NAMES = {1: "Stored", 2: "Deflated", 3: "Bzip2", 4: "Zstd", 5: "Lzma", 6: "Xz"}
+COMPRESSIONS = {_plain(name): code for code, name in COMPRESSION_NAMES.items()}
 SNAPSHOT_PARTS = ("filesystem_overview", "process_list", "resource_usage", "test", "server_logs", "server_config")
-SNAPSHOT_TYPES = {name: code for code, name in enumerate(SNAPSHOT_PARTS, 1)} | {"all": 100}
+SNAPSHOT_NAMES = {code: name.title().replace("_", "") for code, name in enumerate(SNAPSHOT_PARTS, 1)} | {100: "All"}
+SNAPSHOT_TYPES = {_plain(name): code for code, name in SNAPSHOT_NAMES.items()}
 
 
 def cluster(view: ClusterView) -> dict[str, Any]:

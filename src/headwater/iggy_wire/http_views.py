@@ -1,8 +1,10 @@
 """The JSON answers of an HTTP interface, read into the views that binary replies give: the inverse of `http_json`.
 
-Missing fields keep the view's default. Sizes and times must be numbers; anything else is refused (invalid_format).
+Missing fields keep the view's default. Times must be numbers, and sizes, too, or as Apache's server writes them: `309 B`,
+`81884 KiB`. Anything else is refused (invalid_format).
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +36,7 @@ from headwater.model.typed_headers import HeaderForm, TypedHeaders
 Source = dict[str, Any]
 UNKNOWN_OFFSET = -1
 _COMPRESSION = {"none": 1, "gzip": 2}
+_SIZE = re.compile(r"(\d+) (?:([KMGTPE])(i?))?B")
 _TRANSPORTS = {name.lower(): number for number, name in TRANSPORTS.items()}
 
 
@@ -45,6 +48,21 @@ def get(source: Any, name: str, kind: type = int, default: Any = None) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise refusal("invalid_format", f"the server's answer has no {name} that is {kind.__name__}", value)
     return value
+
+
+def _size(source: Any, name: str, default: int | None = 0) -> int:
+    """As `get`, for a number of bytes."""
+    written = _bytes(get(source, name, object, default))
+    size: int = get({name: written}, name)
+    return size
+
+
+def _bytes(value: Any) -> Any:
+    """The number that a size with a unit says; other values as they are."""
+    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return value
+    return int(found[1]) * (1024 if found[3] else 1000) ** (" KMGTPE".index(found[2] or " "))
 
 
 def each(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
@@ -64,7 +82,7 @@ def stream(source: Source) -> StreamView:
         get(source, "created_at"),
         get(source, "topics_count", default=0),
         get(source, "name", str),
-        get(source, "size", default=0),
+        _size(source, "size"),
         get(source, "messages_count", default=0),
         _options(source),
         details=each(topic)(get(source, "topics", list, [])),
@@ -81,7 +99,7 @@ def topic(source: Source) -> TopicView:
         _COMPRESSION.get(get(source, "compression_algorithm", str, "none"), 1),
         get(source, "max_topic_size", default=0),
         get(source, "replication_factor", default=1),
-        get(source, "size", default=0),
+        _size(source, "size"),
         get(source, "messages_count", default=0),
         _options(source),
         _options(source, explicit=False),
@@ -99,8 +117,10 @@ def _options(source: Source, explicit: bool = True) -> bytes:
 
 
 def _partition(source: Source) -> PartitionView:
-    names = ("id", "created_at", "segments_count", "current_offset", "size", "messages_count")
-    return PartitionView(*(get(source, name) for name in names))
+    number, created, segments, offset = (
+        get(source, name) for name in ("id", "created_at", "segments_count", "current_offset")
+    )
+    return PartitionView(number, created, segments, offset, _size(source, "size", None), get(source, "messages_count"))
 
 
 def group(source: Source) -> GroupView:
@@ -181,6 +201,8 @@ def stats(source: Source) -> StatsView:
     found: dict[str, Any] = {}
     for name in StatsView.__dataclass_fields__:
         value = get(source, STATS_NAMES.get(name, name), object, getattr(known, name))
+        if not isinstance(getattr(known, name), str):
+            value = _bytes(value)
         if not isinstance(value, str if isinstance(getattr(known, name), str) else (int, float)):
             raise refusal("invalid_format", f"the server's {name} is no number", value)
         found[name] = value
