@@ -25,6 +25,16 @@ def test_credentials_are_user_and_password_or_a_token() -> None:
     assert "p:" not in repr(options_of("iggy://u:p%3A@h")) and "secret" not in repr(options_of("iggy://secret@h"))
 
 
+def test_a_token_with_slashes_is_taken_whole_and_no_error_shows_it() -> None:
+    """Those of Apache's server have them, one in two."""
+    found = options_of("iggy+http://ab/c+d/e=@h:1?tls=true")
+    assert (found.token, found.host, found.port, found.tls) == ("ab/c+d/e=", "h", 1, True)
+    assert options_of("iggy://u:p/q@h").password == "p/q"
+    with pytest.raises(ConfigError) as refused:
+        options_of("iggy://ab/cd@h:x")
+    assert "ab" not in str(refused.value) and "...@h:x" in str(refused.value)
+
+
 def test_the_query_has_the_words_of_apaches_connection_strings() -> None:
     query = (
         "tls=true&tls_domain=d&reconnection_retries=3&reconnection_interval=500ms&heartbeat_interval=2s&nodelay=true"

@@ -61,13 +61,14 @@ class Options(Record, secret=("password", "token")):
 
 def options_of(url: str, **given: Any) -> Options:
     """The options from a URL and from arguments, which take precedence. Raises ConfigError for an invalid URL."""
-    parts = urlsplit(url)
+    written, shown = _with_quoted_slashes(url)
+    parts = urlsplit(written)
     try:
         port = parts.port
     except ValueError:
         port = 0
     if parts.scheme not in _SCHEMES or not parts.hostname or port == 0:
-        raise ConfigError(f"{url!r} is no iggy://user:password@host:port", value=url)
+        raise ConfigError(f"{shown!r} is no iggy://user:password@host:port", value=shown)
     transport = _SCHEMES[parts.scheme]
     found: dict[str, Any] = {"transport": transport, "host": parts.hostname, "port": port or PORTS[transport]}
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
@@ -78,6 +79,16 @@ def options_of(url: str, **given: Any) -> Options:
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         found |= _of_query(name, value)
     return Options(**(found | {name: value for name, value in given.items() if value is not None}))
+
+
+def _with_quoted_slashes(url: str) -> tuple[str, str]:
+    """The URL as `urlsplit` reads it, and as an error may show it. Tokens of Apache's server have slashes, and its
+    connection strings take them as they are; a part of one would else be the host, and be named in the error."""
+    head, question, query = url.partition("?")
+    scheme, mark, rest = head.partition("://")
+    secret, at, place = rest.rpartition("@")
+    end = f"{at}{place}{question}{query}"
+    return f"{scheme}{mark}{secret.replace('/', '%2F')}{end}", f"{scheme}{mark}{'...' if secret else ''}{end}"
 
 
 def _of_query(name: str, value: str) -> dict[str, Any]:
