@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import headwater
 from headwater.wire.receive import (
     FREE_MINIMUM,
-    LARGE_MESSAGES,
+    FULL_READ,
     LARGEST_READ,
     SHARED_SIZE,
-    SMALL_MESSAGES,
     START_SIZE,
     STEPPED_SIZE,
     UNHEARD_MESSAGES,
@@ -118,14 +117,12 @@ def test_an_idle_shared_buffer_has_no_array_of_its_own() -> None:
 def test_reads_into_a_shared_array_take_more_of_it_only_when_asked_to() -> None:
     shared = bytearray(SHARED_SIZE)
     one, other = ReceiveBuffer(shared=shared), ReceiveBuffer(shared=shared)
-    one.read_large(True, 0)
-    assert (len(one.writable()), len(other.writable())) == (LARGE_MESSAGES, START_SIZE)
     one.read_large(False, 0)
-    assert (len(one.writable()), len(other.writable())) == (SMALL_MESSAGES, START_SIZE)
+    assert (len(one.writable()), len(other.writable())) == (FULL_READ, START_SIZE)
     one.read_large(False, 0, True)
     assert (len(one.writable()), len(other.writable())) == (UNHEARD_MESSAGES, START_SIZE)
     one.read_large(True, 0, True)
-    assert (len(one.writable()), len(other.writable())) == (LARGE_MESSAGES, START_SIZE)
+    assert (len(one.writable()), len(other.writable())) == (FULL_READ, START_SIZE)
 
 
 def test_reads_end_with_large_ops_of_one_size() -> None:
@@ -142,7 +139,7 @@ def test_reads_end_with_large_ops_of_one_size() -> None:
         buffer.consume(2 * op)
         assert buffer.data is shared, "nothing is left, and nothing is kept"
     buffer.read_large(False, 0)
-    assert len(buffer.writable()) == SMALL_MESSAGES
+    assert len(buffer.writable()) == FULL_READ
 
 
 def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there() -> None:
@@ -157,7 +154,7 @@ def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there
     buffer.read_large(True, 0)
     buffer.consume(op)
     assert buffer.data is shared
-    assert len(buffer.writable()) == LARGE_MESSAGES
+    assert len(buffer.writable()) == FULL_READ
 
 
 STEP = st.tuples(

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent: the client does not read
-LARGE_MESSAGE: int = 512  # bytes, on average of a read; of larger ones that go on, less is read at once
+SMALL_MESSAGE: int = 512  # bytes, on average of a read; of larger ones without a receiver, more is read at once
 # One for all sessions: it is filled and used up within a call that runs no Python code.
 SERIES: PublishSeries = PublishSeries()
 _RESERVED_QUEUE: bytes = b"_sys_"
@@ -157,10 +157,9 @@ class Session(ClientOpHandler):
         finally:
             written = router.flusher.end_client_read(self, filled)
         if filled >= 65536 and self.link is not None:  # START_SIZE: a full read; its name would be a Python object here
-            # Of messages above 64 KiB reads end where one does (`ReceiveBuffer.read_large`).
             count: cython.Py_ssize_t = self.traffic.messages - before
-            large = used > (LARGE_MESSAGE if written != 0 else 65536) * count
-            self.link.read_large(large, self.parser.incomplete, written == 0 and used > LARGE_MESSAGE * count)
+            unheard = written == 0 and used > SMALL_MESSAGE * count
+            self.link.read_large(used > 65536 * count, self.parser.incomplete, unheard)
         return used
 
     def hold_back(self, congested: list[Outlet]) -> None:

@@ -27,13 +27,11 @@ else:
     from headwater.wire.memory import drop_front, unset_array
 
 START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB
-# Where 64 KiB were not enough (`read_large`): messages of 128 bytes cost 10 to 25 % less CPU with reads of 256 KiB, those of
-# 1 KiB with reads of 128 KiB, since their input and output leave the L2 cache otherwise. Without output (there is no
-# listener, or a stream takes them) those of 1 KiB cost 40 % less with reads of 256 KiB, and again 5 to 15 % less with 1 MiB:
+# Where 64 KiB were not enough (`read_large`): messages of 128 bytes cost 10 to 25 % less CPU with reads of 256 KiB. Without
+# output (there is no listener, or a stream takes them) those of 1 KiB cost 40 % less, and again 5 to 15 % less with 1 MiB:
 # shorter reads come while the next bytes are on their way, and then the reader does the work of their protocol. Small
 # ones do not get so much at once: a stream takes some ms for the 8,000 of 128 bytes, and others wait for that.
-SMALL_MESSAGES: int = 4 * START_SIZE
-LARGE_MESSAGES: int = 2 * START_SIZE
+FULL_READ: int = 4 * START_SIZE
 UNHEARD_MESSAGES: int = 16 * START_SIZE
 SHARED_SIZE: int = UNHEARD_MESSAGES
 STEPPED_SIZE: int = 5 * START_SIZE  # room for two ops with 128 KiB of payload, the chunks of object stores
@@ -100,8 +98,8 @@ class ReceiveBuffer:
         return unset_array(size)
 
     def read_large(self, large: bool, op_size: int, unheard: bool = False) -> None:
-        """A read has filled 64 KiB: the next ones may take more, LARGE_MESSAGES if messages are `large`, else
-        UNHEARD_MESSAGES if nothing is written for them, and else SMALL_MESSAGES.
+        """A read has filled 64 KiB: the next ones may take more, FULL_READ, or UNHEARD_MESSAGES if messages are `unheard`,
+        that is, not small, and nothing is written for them. `large`: they are above 64 KiB.
 
         `op_size`: of the incomplete op that is left, 0 without one. If it is above START_SIZE and at most STEPPED_SIZE,
         reads end where this op ends, and the next ones where ops of the same size do. So nothing is left to be moved:
@@ -114,8 +112,7 @@ class ReceiveBuffer:
             self._steps = self._steps if large else 0
             self.expected = 0
         if self._most > 0:
-            most: cython.Py_ssize_t = UNHEARD_MESSAGES if unheard else SMALL_MESSAGES
-            self._most = min(LARGE_MESSAGES if large else most, len(self._free))
+            self._most = min(UNHEARD_MESSAGES if unheard and not large else FULL_READ, len(self._free))
 
     def writable(self, hint: cython.Py_ssize_t = -1) -> memoryview:
         """Space to receive into: at least `FREE_MINIMUM` bytes, or `hint` if that is larger."""
@@ -140,8 +137,7 @@ class ReceiveBuffer:
             return limit - self.filled
         shared: cython.bint = limit > 0 and self.data is self._free
         if shared or len(self.data) - self.filled < wanted:
-            had: cython.Py_ssize_t = LARGE_MESSAGES if shared else len(self.data)
-            grown = self.room(max(2 * had, self.filled + wanted))
+            grown = self.room(max(FULL_READ if shared else 2 * len(self.data), self.filled + wanted))
             self._keep_front(grown)
             self.data = grown
         self._target = self.data
