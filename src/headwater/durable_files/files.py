@@ -415,6 +415,14 @@ FULL_SYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)
 _sync: Callable[[int], None] = _full_sync if FULL_SYNC else os.fdatasync
 
 
+def descriptors() -> int:
+    """How many this process may have."""
+    import resource  # here: a start without streams needs none
+
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft if soft >= 0 else sys.maxsize
+
+
 def storage_error(what: str, error: OSError) -> StorageError:
     """Convert an OSError: DiskFull if space may become free again, StorageError for everything else."""
     reason = error.strerror or str(error) or type(error).__name__

@@ -20,7 +20,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-from headwater.durable_files.files import File, FileRange, Files, OsFiles
+from headwater.durable_files.files import File, FileRange, Files, OsFiles, descriptors
 
 SHARE = 8  # one eighth of the process's descriptors: 25 of 200
 FEWEST, MOST = 8, 1024
@@ -29,12 +29,7 @@ TRIES = 8  # a new client may take the descriptor that was just freed
 
 def places() -> int:
     """How many of these files may be open at once, from the system's limit."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return MOST
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST if soft < 0 else min(max(soft // SHARE, FEWEST), MOST)
+    return min(max(descriptors() // SHARE, FEWEST), MOST)
 
 
 class KeptFiles:

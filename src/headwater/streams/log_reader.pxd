@@ -12,6 +12,8 @@ cdef class LogReader:
     cdef readonly RecentBatches recent
     cdef LiveOffsets _live
     cdef list _with_handle
+    cdef list _searched
+    cdef readonly Py_ssize_t most_open
     cdef list _unfinished
     cdef object _first_timestamp
     cdef int ahead(self, long long offset) except -1
@@ -21,4 +23,4 @@ cdef class LogReader:
     cdef bint _is_unfinished(self, long long offset) except -1
     cdef tuple _few_in_files(self, long long offset, Py_ssize_t max_records, Py_ssize_t max_bytes)
     cpdef Segment segment_at(self, long long offset)
-    cdef _keep_handle(self, Segment segment)
+    cdef _keep_handle(self, Segment segment, list[Segment] among, Py_ssize_t most)

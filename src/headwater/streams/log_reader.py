@@ -25,7 +25,7 @@ else:
     from headwater.streams.recent import RecentBatches
     from headwater.streams.segment import Segment
 
-from headwater.durable_files.files import storage_error
+from headwater.durable_files.files import descriptors, storage_error
 from headwater.streams import iggy_records
 from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, read_records
 from headwater.streams.recovery import Damage
@@ -38,6 +38,11 @@ MOST_PASSED = 4 << 20  # bytes of bodies, some 4 ms where they come from files
 USUAL_RECORD = 1 << 10  # bytes; only the size of reads depends on it: a reader of few records need not fetch a megabyte
 UNFINISHED_BATCHES = 8  # about as many readers can step through old batches before they evict each other's
 OPEN_SEGMENTS = 16  # read handles kept per log; a replay uses one segment after the other
+# Those that single records were read from are others: as many, or this share of the process's descriptors, but never more
+# than MOST_OPEN. Gets all over a log of 2 GiB opened and closed a file each. Of 65,536 descriptors a log may keep 1,024: 64
+# GiB of segments.
+SHARE_OF_A_LOG = 64
+MOST_OPEN = 1024
 
 
 class StoredBatch(NamedTuple):
@@ -60,6 +65,8 @@ class LogReader:
         self.recent = RecentBatches(cache_bytes)
         self._live = live
         self._with_handle: list[Segment] = []
+        self._searched: list[Segment] = []  # the same, of single records
+        self.most_open = min(max(OPEN_SEGMENTS, descriptors() // SHARE_OF_A_LOG), MOST_OPEN)
         self._unfinished: list[StoredBatch] = []
         self._first_timestamp: tuple[int, int] | None = None  # (offset, time stamp)
 
@@ -67,8 +74,9 @@ class LogReader:
         """Forget these segments, which are dropped."""
         for segment in segments:
             self.segments.remove(segment)
-            if segment in self._with_handle:
-                self._with_handle.remove(segment)
+            if segment.kept:
+                (self._with_handle if segment in self._with_handle else self._searched).remove(segment)
+                segment.kept = False
             segment.release()
 
     def forget_unfinished(self) -> None:
@@ -77,9 +85,11 @@ class LogReader:
 
     def release(self) -> None:
         """Close all file handles."""
-        for segment in self._with_handle:
+        for segment in self._with_handle + self._searched:
+            segment.kept = False
             segment.release()
         self._with_handle.clear()
+        self._searched.clear()
 
     def first_timestamp_ns(self) -> int | None:
         """As `Log.first_timestamp_ns`."""
@@ -115,7 +125,8 @@ class LogReader:
         """As `record`, by way of its segment; None where that cannot tell. Batches between readers' calls go first."""
         if self._is_unfinished(offset):
             return None
-        segment = self.segment_at(offset)
+        segment: Segment = self._segment_of(offset)
+        self._keep_handle(segment, self._searched, self.most_open)
         try:
             return segment.record_at(offset)
         except OSError as error:
@@ -302,7 +313,7 @@ class LogReader:
     def segment_at(self, offset: cython.longlong) -> Segment:
         """The segment that has this offset, if any has; it is about to be read."""
         segment: Segment = self._segment_of(offset)
-        self._keep_handle(segment)
+        self._keep_handle(segment, self._with_handle, OPEN_SEGMENTS)
         return segment
 
     def ahead(self, offset: cython.longlong) -> cython.int:
@@ -331,7 +342,7 @@ class LogReader:
         while at < len(self.segments):
             segment = self.segments[at]
             try:
-                self._keep_handle(segment)
+                self._keep_handle(segment, self._with_handle, OPEN_SEGMENTS)
                 for piece in segment.batches(offset, expected_bytes):
                     if isinstance(piece, SpoiledBytes):
                         self._report(segment, piece)
@@ -351,12 +362,15 @@ class LogReader:
                     if cursor.offset >= offset:
                         yield cursor
 
-    def _keep_handle(self, segment: Segment) -> None:
-        """This segment's file is about to be read: close the handle that was opened first when too many are open."""
-        if segment not in self._with_handle:
-            self._with_handle.append(segment)
-            if len(self._with_handle) > OPEN_SEGMENTS:
-                self._with_handle.pop(0).release()
+    def _keep_handle(self, segment: Segment, among: list[Segment], most: cython.Py_ssize_t) -> None:
+        """This segment's file is about to be read: close the handle that was opened first when more than `most` are open."""
+        if not segment.kept:
+            segment.kept = True
+            among.append(segment)
+            if len(among) > most:
+                first: Segment = among.pop(0)
+                first.kept = False
+                first.release()
 
     def _report(self, segment: Segment, spoiled: SpoiledBytes) -> None:
         if any(known.file == segment.name and known.position == spoiled.position for known in self.damage):

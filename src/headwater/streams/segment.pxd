@@ -8,6 +8,7 @@ cdef class Segment:
     cdef readonly bytes identity
     cdef readonly long long base_offset
     cdef public bint keeps_evidence
+    cdef public bint kept
     cdef object _files
     cdef object _facts
     cdef SparseIndex _index

@@ -16,10 +16,12 @@ if cython.compiled:
     from cython.cimports.headwater.durable_files.files import OsFile
     from cython.cimports.headwater.streams.log_format import BatchHeader, StoredRecord
     from cython.cimports.headwater.streams.record_search import can_search, find_record, find_records, likely_place
+    from cython.cimports.headwater.streams.stepping import step_over
 else:
     from headwater.durable_files.files import OsFile
     from headwater.streams.log_format import BatchHeader, StoredRecord
     from headwater.streams.record_search import can_search, find_record, find_records, likely_place
+    from headwater.streams.stepping import step_over
 
 from headwater.durable_files.files import File, FileRange, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE
@@ -82,6 +84,7 @@ class Segment:
         self._known: dict[int, tuple[int, BatchHeader]] = {}  # by entry of the index: the large batch behind it
         self._met: list[SpoiledBytes] = []  # damage that readers found
         self.keeps_evidence = False  # it holds damaged bytes: never compacted
+        self.kept = False  # its reader counts it among those whose files may be open
 
     @classmethod
     def empty(cls, files: Files, directory: str, identity: bytes, base_offset: int) -> "Segment":
@@ -163,7 +166,7 @@ class Segment:
         window: Window | None = None
         place = self._known_place(offset)
         if place is None:
-            window = Window(self.pread, self.end_position, SPACING)
+            window = Window(self._look, self.end_position, SPACING)
             place = self._walk_to(offset, window)
         if place is None or not can_search(place[1]):
             return None
@@ -226,6 +229,10 @@ class Segment:
         position = self._index.locate(offset)[0]
         while position < self.end_position:
             data, index = window.at(position, BATCH_HEADER_SIZE)
+            passed: cython.Py_ssize_t = step_over(data, index, self.identity, offset)
+            if passed > 0:
+                position += passed
+                continue
             header = decode_batch_header(data, index, self.identity)
             if header is None or header.base_offset > offset:
                 break
@@ -244,6 +251,11 @@ class Segment:
     def pread(self, size: int, position: int) -> bytes:
         """As `File.pread`. Raises OSError."""
         return self._opened().pread(size, position)
+
+    def _look(self, size: int, position: int) -> bytes:
+        """As `pread`, for a small read that is one of many all over the file."""
+        file = self._opened()
+        return file.look(size, position) if isinstance(file, OsFile) else file.pread(size, position)
 
     def _note_met(self, batch: FoundBatch) -> None:
         """Note a batch that was read and found intact, if it is large."""
