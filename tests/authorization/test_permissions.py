@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headwater.authorization.guard import Guard
 from headwater.authorization.permissions import Rules
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 from headwater.options.access import Permissions, SubjectRules
 from headwater.wire.message_view import composed
 

@@ -11,7 +11,8 @@ from support.fake_link import FakeLink
 
 import headwater
 from headwater.exchange.sublist import CACHE_SIZE, Match, Outlet, Sublist, Subscription
-from headwater.model.subject import is_valid_subject, matches
+from headwater.model.subject import is_valid_subject
+from headwater.model.subject_match import matches
 from headwater.wire.memory import OutputBuffer
 
 tokens = st.sampled_from([b"a", b"b", b"*", b">", b"a*"])

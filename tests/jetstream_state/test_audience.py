@@ -12,6 +12,7 @@ from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.model.subject_match import matches
 
 
 class Counting:
@@ -43,8 +44,10 @@ def items(subjects: Iterable[bytes], first: int) -> list[Item]:
     return [Item(b"", b"", subject, first + place, 8, b"") for place, subject in enumerate(subjects)]
 
 
-subjects = st.sampled_from([b"a.x", b"a.y", b"b.x", b"b", b""])  # b"": the answer to a duplicate, no message
-filters = st.lists(st.sampled_from([b"a.x", b"a.y", b"b", b"a.*", b"*.x", b"b.>", b">"]), max_size=2)
+subjects = st.sampled_from([b"a.x", b"a.y", b"a.x.y", b"b.x", b"b", b""])  # b"": the answer to a duplicate, no message
+filters = st.lists(
+    st.sampled_from([b"a.x", b"a.y", b"b", b"a.*", b"a.*.y", b"a.x.*", b"a.x.>", b"*.x", b"b.>", b">"]), max_size=3
+)
 steps: st.SearchStrategy[tuple[str, str, list[bytes], int]] = st.one_of(
     st.tuples(st.just("add"), st.sampled_from("ABC"), filters, st.integers(1, 6)),
     st.tuples(st.just("drop"), st.sampled_from("ABC"), st.just([]), st.just(0)),
@@ -92,6 +95,24 @@ def test_of_a_hundred_consumers_only_those_that_the_subject_concerns_are_asked()
     assert readers.is_needed(1, b"s.7")
     assert not readers.is_needed(1, b"elsewhere")
     assert sum(reader.reads for reader in readers.values()) == 1
+
+
+def test_of_a_thousand_patterns_only_those_that_begin_as_the_subject_does_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[bytes] = []
+
+    def noted(pattern: bytes, subject: bytes) -> bool:
+        compared.append(pattern)
+        return matches(pattern, subject)
+
+    monkeypatch.setattr(module, "matches", noted)
+    readers: Audience[Counting] = Audience()
+    readers["shallow"] = Counting([b"s.*.x"])
+    for number in range(1000):
+        readers[f"c{number}"] = Counting([b"s.%d.>" % number, b"s.%d.x" % number])
+    assert readers.concerned(1, b"s.7.x") == [readers["shallow"], readers["c7"]], "each once, in their order"
+    assert sorted(compared) == [b"s.*.x", b"s.7.>", b"s.7.x"]
 
 
 def test_what_is_known_of_subjects_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

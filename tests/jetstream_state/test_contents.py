@@ -14,7 +14,7 @@ from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Item, Particulars
 from headwater.jetstream_state.subject_table import SubjectFilter, stored_size
 from headwater.jetstream_timing.purging import Purge
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 from headwater.streams.log import Log, LogOptions
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, cache_bytes=2000, preallocate_bytes=0)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.jetstream_state.items import Item, ItemsBySubject, Particulars, unacknowledged
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 
 
 def test_an_item_keeps_what_it_was_given_and_its_answer_may_change() -> None:

@@ -12,7 +12,7 @@ from headwater.jetstream_state.subject_table import (
     previous_of,
     stored_size,
 )
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 from headwater.streams.log_format import StoredRecord
 
 subjects = st.lists(st.sampled_from([b"a", b"b"]), min_size=1, max_size=3).map(b".".join)
@@ -96,6 +96,19 @@ def test_histories_are_those_of_the_list(
             assert each.last(subject) == (history[-1][0] if history else 0)
             assert each.total(subject) == len(history)
             assert each.sequences_from(SubjectFilter([subject]), 3) == [n for n, _ in history if n >= 3]
+
+
+@given(st.integers(2, 200), st.lists(st.integers(1, 200)))
+def test_messages_leave_a_long_history_in_any_order(count: int, removed: list[int]) -> None:
+    table, held = SubjectTable(with_history=True), [(3 * number, number) for number in range(1, count + 1)]
+    for sequence, size in held:
+        table.add(b"a", sequence, size)
+    for number in removed:
+        if (3 * number, number) in held:
+            table.remove(b"a", 3 * number, number)
+            held.remove((3 * number, number))
+        assert table.history(b"a") == held
+        assert table.last(b"a") == (held[-1][0] if held else 0)
 
 
 @given(st.lists(subjects, max_size=100), st.integers(1, 100))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.model.awaited import Awaited
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import SubjectError
-from headwater.model.subject import is_literal, is_valid_subject, is_within, matches, patterns_overlap, validate_subject
+from headwater.model.subject import is_literal, is_valid_subject, is_within, patterns_overlap, validate_subject
+from headwater.model.subject_match import matches
 
 
 @pytest.mark.parametrize(
@@ -25,28 +26,6 @@ def test_an_invalid_subject_is_refused(subject: bytes) -> None:
 @pytest.mark.parametrize(("subject", "literal"), [(b"a.b", True), (b"a.*", False), (b"a.>", False), (b"a*.>b", True)])
 def test_only_a_whole_token_is_a_wildcard(subject: bytes, literal: bool) -> None:
     assert is_literal(subject) is literal
-
-
-@pytest.mark.parametrize(
-    ("pattern", "subject", "expected"),
-    [
-        (b"a.b", b"a.b", True),
-        (b"a.b", b"a.c", False),
-        (b"a.*", b"a.b", True),
-        (b"a.*", b"a.b.c", False),
-        (b"a.*", b"a", False),
-        (b"a.>", b"a.b.c", True),
-        (b"a.>", b"a", False),
-        (b">", b"a", True),
-        (b"*.b", b"a.b", True),
-        (b">", b"a..b", False),
-        (b"a.*", b"a.", False),
-        (b"foo.*", b"foo.*", True),
-        (b"foo.x", b"foo.*", False),
-    ],
-)
-def test_a_pattern_matches_what_the_document_says(pattern: bytes, subject: bytes, expected: bool) -> None:
-    assert matches(pattern, subject) is expected
 
 
 tokens = st.sampled_from([b"a", b"b", b"*"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 from headwater.model.subject_rename import SubjectRename, common_pattern
 
 TOKEN = st.sampled_from(["a", "b", "*"])

@@ -13,7 +13,8 @@ allowed subjects allows everything.
 
 from collections.abc import Iterable
 
-from headwater.model.subject import encode_subjects, is_within, matches, patterns_overlap
+from headwater.model.subject import encode_subjects, is_literal, is_within, patterns_overlap
+from headwater.model.subject_match import matches, matches_one
 from headwater.options.access import Permissions, SubjectRules
 
 
@@ -23,13 +24,14 @@ class SubjectSet:
     def __init__(self, patterns: Iterable[bytes]) -> None:
         self.patterns = tuple(patterns)
         self._exact = frozenset(self.patterns)
+        self._wild = tuple(pattern for pattern in self.patterns if not is_literal(pattern))
 
     def __bool__(self) -> bool:
         return bool(self.patterns)
 
     def has(self, subject: bytes) -> bool:
         """Whether a pattern of the set matches the literal `subject`."""
-        return subject in self._exact or any(matches(pattern, subject) for pattern in self.patterns)
+        return subject in self._exact or matches_one(self._wild, subject)
 
     def covers(self, pattern: bytes) -> bool:
         """Whether one pattern of the set matches every subject that `pattern` matches."""

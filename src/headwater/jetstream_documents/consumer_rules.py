@@ -21,7 +21,8 @@ from headwater.jetstream_documents.stream_rules import (
     stored_metadata,
 )
 from headwater.jetstream_documents.streams import StreamConfig
-from headwater.model.subject import is_valid_subject, is_within, matches, patterns_overlap
+from headwater.model.subject import is_valid_subject, is_within, patterns_overlap
+from headwater.model.subject_match import matches
 from headwater.model.timestamps import SECOND, ZERO, format_duration
 
 DEFAULT_PIN = 120 * SECOND

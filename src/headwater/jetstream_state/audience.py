@@ -2,11 +2,12 @@
 
     reader without a filter        all messages, counted by the batch
     reader with literal filters    found by the subject
-    reader with wildcards          looked through once a subject, then known
+    reader with wildcards          found by how the subject begins, once a subject, then known
 
 With a hundred consumers of one subject each, every message would otherwise be tested against a hundred filters, and again
-when it is acknowledged and leaves a work queue. The index is rebuilt with the first message after a change of the readers
-(`forget`) or of their filters (`filter_changes`).
+when it is acknowledged and leaves a work queue. What is known is bounded: of a thousand consumers such as `orders.7.>` and
+more subjects than that, each message is looked up by the tokens it begins with. The index is rebuilt with the first message
+after a change of the readers (`forget`) or of their filters (`filter_changes`).
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.model.subject_match import matches
 
 MOST_KNOWN: Final = 1 << 16  # entries in the lists of all known subjects together, 8 bytes each
 
@@ -76,7 +78,9 @@ class Audience(dict[str, R], Generic[R]):
         self._is_made = False
         self._everything: list[R] = []
         self._literal: dict[bytes, list[R]] = {}
-        self._wild: list[tuple[SubjectFilter, R]] = []
+        # Their patterns by the tokens before the first wildcard, with the number of the reader: the order of the readers.
+        self._wild: dict[bytes, list[tuple[int, bytes, R]]] = {}
+        self._deepest = 0  # tokens of these
         self._known: dict[bytes, list[R]] = {}
         self._named = 0
 
@@ -139,7 +143,7 @@ class Audience(dict[str, R], Generic[R]):
             return known
         found = self._literal.get(subject, [])
         if self._wild:
-            found = found + [reader for wanted, reader in self._wild if wanted.matches(subject)]
+            found = found + self._look_by_beginning(subject)
         self._named += 1 + len(found)
         if self._named > MOST_KNOWN:
             self._known.clear()
@@ -147,8 +151,20 @@ class Audience(dict[str, R], Generic[R]):
         self._known[subject] = found
         return found
 
+    def _look_by_beginning(self, subject: bytes) -> list[R]:
+        """The readers with wildcards whose filters match the subject."""
+        found: dict[int, R] = {}
+        end = 0
+        for _ in range(self._deepest + 1):
+            beginning = self._wild.get(subject[:end], ())
+            found.update({number: reader for number, pattern, reader in beginning if matches(pattern, subject)})
+            end = subject.find(b".", end) + 1
+            if end == 0:
+                break
+        return [found[number] for number in sorted(found)] if len(found) > 1 else list(found.values())
+
     def _make(self) -> None:
-        for reader in self.values():
+        for number, reader in enumerate(self.values()):
             wanted = reader.filter
             if wanted is None:
                 self._everything.append(reader)
@@ -156,5 +172,16 @@ class Audience(dict[str, R], Generic[R]):
                 for subject in set(wanted.patterns):
                     self._literal.setdefault(subject, []).append(reader)
             else:
-                self._wild.append((wanted, reader))
+                for pattern in set(wanted.patterns):
+                    head, depth = _beginning(pattern)
+                    self._wild.setdefault(head, []).append((number, pattern, reader))
+                    self._deepest = max(self._deepest, depth)
         self._is_made = True
+
+
+def _beginning(pattern: bytes) -> tuple[bytes, int]:
+    """What each subject that matches begins with, whole tokens with their dots, and how many: the last one is never among
+    them."""
+    tokens = pattern.split(b".")[:-1]
+    depth = next((at for at, token in enumerate(tokens) if token == b"*"), len(tokens))
+    return b"".join(token + b"." for token in tokens[:depth]), depth

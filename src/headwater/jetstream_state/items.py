@@ -9,7 +9,8 @@ from collections.abc import Callable
 import cython
 
 from headwater.errors import JetStreamError
-from headwater.model.subject import is_literal, matches
+from headwater.model.subject import is_literal
+from headwater.model.subject_match import matches
 
 Answer = Callable[[JetStreamError | None], None]
 """Called once in the loop: with None when the message is durable, else with the reason why it was not stored."""

@@ -2,6 +2,7 @@ cimport cython
 from headwater.jetstream_state.items cimport Item
 from headwater.jetstream_state.subject_rows cimport SubjectRows
 
+cdef Py_ssize_t COMPARED
 cdef bint _is_whole(bytes subject) except -1
 
 @cython.final
@@ -9,6 +10,8 @@ cdef class SubjectFilter:
     cdef readonly tuple patterns
     cdef readonly bint literals
     cdef tuple _heads
+    cdef frozenset _literal
+    cdef tuple _wild
     cdef dict _known
     cpdef bint matches(self, bytes subject) except? -1
 

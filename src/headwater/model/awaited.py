@@ -9,7 +9,8 @@ before its first wildcard: 0.1 µs each, and 10,000 consumers without a listener
 
 from collections.abc import Callable
 
-from headwater.model.subject import is_literal, matches
+from headwater.model.subject import is_literal
+from headwater.model.subject_match import matches
 
 Wake = Callable[[], None]
 

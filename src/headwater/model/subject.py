@@ -37,23 +37,6 @@ def is_literal(subject: bytes) -> bool:
     return b"*" not in tokens and tokens[-1] != b">"
 
 
-def matches(pattern: bytes, subject: bytes) -> bool:
-    """Whether a message published to the literal `subject` reaches a subscription to `pattern`.
-
-    A subject with an empty token matches no subscription, not even `>`, as in nats-server.
-    """
-    wanted = pattern.split(b".")
-    tokens = subject.split(b".")
-    if b"" in tokens:
-        return False
-    for position, token in enumerate(wanted):
-        if token == b">" and position == len(wanted) - 1:
-            return len(tokens) > position
-        if position >= len(tokens) or (token != b"*" and token != tokens[position]):
-            return False
-    return len(tokens) == len(wanted)
-
-
 def is_within(narrow: bytes, wide: bytes) -> bool:
     """Whether every literal subject that the pattern `narrow` matches is matched by `wide`, too."""
     inner, outer = narrow.split(b"."), wide.split(b".")

@@ -18,7 +18,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headwater.model.subject import is_valid_subject, matches
+from headwater.model.subject import is_valid_subject
+from headwater.model.subject_match import matches
 
 _FUNCTION = re.compile(r"\{\{\s*([A-Za-z]+)\s*\(([^)]*)\)\s*\}\}")
 _PLACE = re.compile(r"\$(\d+)")
@@ -69,6 +70,7 @@ class SubjectTransform:
         if not is_valid_subject(self._source) or not is_valid_subject(_plain(destination)):
             raise ValueError("invalid subject")
         self.parts = [_read_part(token, len(self._stars)) for token in _split_tokens(destination)]
+        self._copied = _copied(self.parts, self._stars)
         self._results: dict[bytes, bytes] = {}
         self._by_chance = any(part.function == "random" for part in self.parts)
         literal = [part.text for part in self.parts if not part.function]
@@ -97,6 +99,22 @@ class SubjectTransform:
             return known
         if not matches(self._source, subject):
             return None
+        result = self._copy(subject) if self._copied is not None else self._made(subject, choose)
+        if not self._by_chance:
+            if len(self._results) >= _REMEMBERED:
+                self._results.clear()
+            self._results[subject] = result
+        return result
+
+    def _copy(self, subject: bytes) -> bytes:
+        """The result, if its tokens are texts and tokens of the subject."""
+        tokens = subject.split(b".")
+        made = [tokens[each] if isinstance(each, int) else each for each in self._copied or ()]
+        if self._tail >= 0:
+            made += tokens[self._tail :]
+        return b".".join(made)
+
+    def _made(self, subject: bytes, choose: Callable[[int], int]) -> bytes:
         tokens = subject.decode("utf-8", "surrogateescape").split(".")
         stood_for = [tokens[at] for at in self._stars]
         made = []
@@ -105,12 +123,21 @@ class SubjectTransform:
                 made += tokens[self._tail :] if part.text == ">" else [part.text]
             else:
                 made.append(_fill(part, stood_for, subject, choose))
-        result = ".".join(made).encode("utf-8", "surrogateescape")
-        if not self._by_chance:
-            if len(self._results) >= _REMEMBERED:
-                self._results.clear()
-            self._results[subject] = result
-        return result
+        return ".".join(made).encode("utf-8", "surrogateescape")
+
+
+def _copied(parts: list[Part], stars: list[int]) -> list[bytes | int] | None:
+    """Of each token of a result but those for a `>` the text, or the number of the subject's token that it is; None where
+    other functions make some."""
+    found: list[bytes | int] = []
+    for part in parts:
+        if part.function == "wildcard":
+            found.append(stars[part.wildcards[0] - 1])
+        elif part.function:
+            return None
+        elif part.text != ">":
+            found.append(part.text.encode("utf-8", "surrogateescape"))
+    return found
 
 
 def partition(key: bytes, buckets: int) -> int:

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.errors import ConfigError
-from headwater.model.subject import is_literal, is_valid_subject, matches
+from headwater.model.subject import is_literal, is_valid_subject
+from headwater.model.subject_match import matches
 from headwater.model.timestamps import format_time
 from headwater.monitoring.ledger import Document
 from headwater.monitoring.parameters import Parameters, page, switch

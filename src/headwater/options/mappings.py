@@ -6,7 +6,7 @@ The first mapping whose source matches applies, in the order of the configuratio
 
 from collections.abc import Callable, Iterable
 
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 from headwater.model.subject_transform import SubjectTransform
 from headwater.options.access import MappingOptions
 

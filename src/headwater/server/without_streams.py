@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
-from headwater.model.subject import matches
+from headwater.model.subject_match import matches
 from headwater.wire.message_view import composed
 
 if TYPE_CHECKING:

@@ -17,8 +17,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.model.subject_match import is_plain
     from cython.cimports.headwater.wire.memory import OutputBuffer
 else:
+    from headwater.model.subject_match import is_plain
     from headwater.wire.memory import OutputBuffer
 
 from headwater.errors import SubjectError
@@ -84,7 +86,8 @@ class OpWriter:
         """Set the last subject to `subject`; the encoded form includes the space that follows it."""
         encoded: bytes | None = self.known.get(subject)
         if encoded is None:
-            encoded = encode_checked(validate_subject(subject)) + b" "
+            plain: bytes = subject.encode("ascii") if subject.isascii() else b""
+            encoded = (plain if is_plain(plain) else encode_checked(validate_subject(subject))) + b" "
             if len(self.known) >= KNOWN_SUBJECTS:
                 self.known.clear()
             self.known[subject] = encoded

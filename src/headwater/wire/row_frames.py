@@ -23,11 +23,13 @@ from typing import NamedTuple
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.model.subject_match import is_plain
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, hash_slice, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import append_number
     from cython.cimports.headwater.wire.server_ops import RecordingHandler
 else:
+    from headwater.model.subject_match import is_plain
     from headwater.wire.memory import OutputBuffer, equals, find_byte, hash_slice, slice_bytes
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number
@@ -153,7 +155,8 @@ class CheckedSubjects:
         """The subject."""
         if subject not in self._known:
             try:
-                validate_subject(subject.decode())
+                if not is_plain(subject):
+                    validate_subject(subject.decode())
             except SubjectError as error:
                 raise SubjectError(f"row {row} of the batch: {error}", value=subject.decode()) from error
             if len(self._known) >= KNOWN_SUBJECTS:

@@ -23,7 +23,8 @@ from headwater.iggy.foreign import Foreign, ForeignStream, failure
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_state.atomic_batch import names_batch
-from headwater.model.subject import is_literal, is_valid_subject, matches
+from headwater.model.subject import is_literal, is_valid_subject
+from headwater.model.subject_match import matches
 from headwater.streams.log import Log
 
 if TYPE_CHECKING:
