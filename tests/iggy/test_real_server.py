@@ -129,6 +129,10 @@ def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:
             assert refused.value.number == 3007
             await client.execute(c.PurgeTopic(Identifier("s"), Identifier("t")))
             await client.delete_stream("s")
+            token = await client.create_token("mine")
+            await client.log_out()
+            await client.log_in_with_token(token)
+            assert await client.streams() == []
 
     asyncio.run(main())
 

@@ -34,9 +34,9 @@ class Requests:
 
     def write(self, code: Code, pieces: Sequence[bytes | bytearray]) -> bytes:
         """The header in front of the pieces of a body."""
-        operation = operation_of(code)
-        self.number = 0
-        if operation != command_codec.REGISTER:
+        if operation_of(code) == command_codec.REGISTER:
+            self.number = self.login = 0  # upstream's server drops another log-in that names the one before
+        else:
             self._count += 1
             self.number = self._count
         checksum = xxh3_64(b"".join(pieces)) if vsr_frames.needs_checksum(code) else 0
