@@ -19,8 +19,11 @@ from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.errors import NoStreamResponseError
 from support.nats_py_flush import flushed
-from support.raw_wire import RawLink
+from support.operator_chain import Chain, Key
+from support.raw_wire import RawLink, connect_op, read_info
 from support.worker_processes import children, one_client_at_each, ready, started, until_printed
+
+from headwater.model.nkey import NkeyKind
 
 pytestmark = pytest.mark.interop
 
@@ -302,6 +305,44 @@ def test_a_worker_that_replaces_another_does_not_have_what_the_workers_refused(t
         for _ in range(20):
             with RawLink(port) as link:
                 assert b'"max_payload":2000' in link.greeting
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_a_worker_that_replaces_another_has_the_jwts_that_were_pushed_to_the_others(tmp_path: Path) -> None:
+    """It had those of the start, and let in users who had been revoked since."""
+    chain = Chain()
+    admin, stays, revoked = (Key(NkeyKind.USER, number) for number in (70, 71, 72))
+    file = tmp_path / "server.conf"
+    file.write_text(chain.config())
+
+    def enter(user: Key, account: Key) -> RawLink:
+        link = RawLink(port)
+        link.send(connect_op(jwt=chain.user(user, account), sig=user.sign(read_info(link.greeting)["nonce"])))
+        return link
+
+    def is_let_in(user: Key) -> bool:
+        with enter(user, chain.a) as link:
+            link.send(b"PING\r\n")
+            return link.receive_line() == b"PONG\r\n"
+
+    def push() -> None:
+        token = chain.account(chain.a, revocations={revoked.public: 1_700_000_100}).encode()
+        with enter(admin, chain.system) as link:
+            subject = f"$SYS.REQ.ACCOUNT.{chain.a.public}.CLAIMS.UPDATE".encode()
+            link.send(b"SUB answers 1\r\nPUB %b answers %d\r\n%b\r\n" % (subject, len(token), token))
+            for _ in range(2):  # an answer of each worker
+                size = int(link.receive_line().split()[-1])
+                assert b'"message":"jwt updated"' in link.receive(size + 2)
+
+    with started("--workers", "2", "-c", str(file)) as process:
+        port, _ = ready(process)
+        assert is_let_in(stays) and is_let_in(revoked)
+        push()
+        for number, worker in enumerate(children(process.pid), 1):
+            os.kill(worker, signal.SIGKILL)
+            until_printed(process, f"worker {number} is replaced\n")
+        assert [(is_let_in(stays), is_let_in(revoked)) for _ in range(20)] == [(True, False)] * 20
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 

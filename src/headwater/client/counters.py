@@ -49,9 +49,8 @@ class Counters:
         complete = Headers(headers or {})
         complete[NatsHeader.INCREMENT] = write_number(by)
         answer = await self._jetstream.publish(subject, headers=complete, msg_id=msg_id)
-        if (
-            answer.stream != self.stream
-        ):  # Nats-Expected-Stream, which would check this beforehand, is refused with 10171
+        # Nats-Expected-Stream, which would check this beforehand, is refused with 10171.
+        if answer.stream != self.stream:
             hint = f"use jetstream.counters({answer.stream!r})"
             raise LocalProtocolError(
                 f"{subject!r} was counted in the stream {answer.stream!r}, not {self.stream!r}",

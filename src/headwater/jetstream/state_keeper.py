@@ -262,9 +262,8 @@ class StateKeeper:
             if self.failure is not None:
                 self._frames.drop()
             return False
-        if (
-            self._frames.dropping
-        ):  # a write has failed meanwhile: what it was to hold may be of a state saved before that
+        if self._frames.dropping:
+            # A write has failed meanwhile: what it was to hold may be of a state saved before that.
             return False
         if self.failure is not None:
             self.failure = None

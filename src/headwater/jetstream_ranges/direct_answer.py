@@ -166,7 +166,13 @@ class DirectAnswer:
         lines: OutputBuffer = self._lines
         lines.size = 0
         own: bytes = record.header_block
-        lines.append((own.removesuffix(b"\r\n") if own else b"") or b"NATS/1.0\r\n")
+        if own:
+            own = own.removesuffix(b"\r\n")
+            lines.append(own or b"NATS/1.0\r\n")
+            if own and not own.endswith(b"\r\n"):
+                lines.append(b"\r\n")  # as `with_lines`: our first line is no part of a last one without its end
+        else:
+            lines.append(b"NATS/1.0\r\n")
         lines.append(b"Nats-Stream: ")
         lines.append(stream)
         lines.append(b"\r\nNats-Subject: ")
@@ -239,14 +245,13 @@ def _sequence_in(payload: bytes) -> cython.longlong:
     size: cython.Py_ssize_t = len(payload)
     at: cython.Py_ssize_t = _SEQUENCE_AT
     sequence: cython.longlong = 0
-    if (
-        not _SEQUENCE_AT + 1 < size < _SEQUENCE_AT + 19 or not payload.startswith(SEQUENCE) or payload[size - 1] != 125
-    ):  # }
+    if not _SEQUENCE_AT + 1 < size < _SEQUENCE_AT + 19 or not payload.startswith(SEQUENCE):
+        return 0
+    # It ends with } (125), and no JSON number begins with 0 (48).
+    if payload[size - 1] != 125 or payload[_SEQUENCE_AT] == 48:
         return 0
     while at < size - 1:
-        if not 48 <= payload[at] <= 57 or (
-            at == _SEQUENCE_AT and payload[at] == 48
-        ):  # no JSON number begins with a zero
+        if not 48 <= payload[at] <= 57:
             return 0
         sequence = sequence * 10 + payload[at] - 48
         at += 1

@@ -192,8 +192,8 @@ class AccountOptions(Record):
 
 class ResolverOptions(Record, secret=("url",)):
     """The source of account JWTs besides the configuration: `directory` (kinds "full" and "cache"), or `url`, to which
-    an account's public key is appended. `timeout`: seconds to fetch one; `interval`: seconds between comparisons of
-    full directories.
+    an account's public key is appended. With "memory", processes of one server share in `directory` what is pushed.
+    `timeout`: seconds to fetch one; `interval`: seconds between comparisons of full directories.
     """
 
     kind: Literal["memory", "full", "cache", "url"] = "memory"

@@ -85,6 +85,7 @@ class Shape(msgspec.Struct, frozen=True):
     password: str
     sockets: str
     spread: bool
+    pushed: str = ""  # a directory of this run for pushed account JWTs, where the configuration names none
 
     def config(self, whole: ServerConfig, number: int, place: "Place") -> ServerConfig:
         """That of worker `number`, from 1."""
@@ -102,7 +103,11 @@ class Shape(msgspec.Struct, frozen=True):
         )
         websocket = broker.websocket and broker.websocket.replace(port=self.websocket_port)
         name = f"{broker.server_name}-{number}" if broker.server_name else ""
+        operator = broker.operator
+        if operator is not None and self.pushed:
+            operator = operator.replace(accounts_from=operator.accounts_from.replace(directory=self.pushed))
         changed = broker.replace(
+            operator=operator,
             port=self.port,
             reuse_port=True,
             server_name=name,
@@ -287,7 +292,14 @@ class Workers:
         ports = [int(held.getsockname()[1]) for held in self._held]
         token = secrets.token_hex(8)
         self._shape = Shape(
-            count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32), new_place(), spread
+            count,
+            ports[0],
+            ports[-1],
+            f"workers-{token}",
+            secrets.token_urlsafe(32),
+            new_place(),
+            spread,
+            _place_for_pushed(config),
         )
         self._running: dict[int, int] = {}  # process id -> number
         self._reports: dict[int, IO[bytes]] = {}  # by number
@@ -381,9 +393,8 @@ class Workers:
     def _be_worker(self, number: int, place: Place, reports: int) -> int:
         for trapped in SIGNALS:
             signal.signal(trapped, signal.SIG_DFL)
-        signal.pthread_sigmask(
-            signal.SIG_UNBLOCK, set(SIGNALS) - {signal.SIGHUP}
-        )  # it waits until there is what to reload
+        # SIGHUP waits until there is what to reload.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, set(SIGNALS) - {signal.SIGHUP})
         os.close(self._lifeline[1])
         for others in self._reports.values():
             others.close()
@@ -515,11 +526,24 @@ class Workers:
         for reports in self._reports.values():
             reports.close()
         forget(self._shape.sockets)
+        if self._shape.pushed:
+            forget(self._shape.pushed)
         self._board.close()
         if self._usage is not None:
             self._usage.close()
         for held in self._held:
             held.close()
+
+
+def _place_for_pushed(config: ServerConfig) -> str:
+    """A directory for what operators push to a resolver in memory: a worker that replaces another would have the JWTs of the
+    start alone, and would let in users whom the others have refused since. Empty where it is not needed."""
+    operator = config.broker.operator
+    if operator is None or operator.accounts_from.kind != "memory":
+        return ""
+    import tempfile  # here: few servers have an operator
+
+    return tempfile.mkdtemp(prefix="headwater-")
 
 
 class _Files:

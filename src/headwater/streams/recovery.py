@@ -337,9 +337,8 @@ def _decide_end(
         damage.append(Damage(kind, found_end, next_offset, certain, last.name, last.end_position, last.tail))
     elif next_offset > found_end:
         damage.append(Damage("missing", found_end, next_offset, certain, last.name, last.file_size, 0))
-    elif (
-        newest_is_gone and state is not None
-    ):  # no offset is missing, but deletions are noted in the newest segment, too
+    elif newest_is_gone and state is not None:
+        # No offset is missing, but deletions are noted in the newest segment, too.
         notes.append(f"the newest segment, that of offset {state.active_base}, is gone; deleted records may be back")
     # A jump by reservation is in no mark of this segment: a new segment's name and head carry it from now on.
     roll = newest_is_gone or not last.page_in_order or next_offset > proved

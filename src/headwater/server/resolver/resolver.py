@@ -1,6 +1,7 @@
 """The resolver of a running broker: finds the JWTs of accounts and applies new ones.
 
-    memory   the JWTs of the configuration; a push changes an account until the next start
+    memory   the JWTs of the configuration; a push changes an account until the next start. Workers share a directory of
+             what was pushed, which their parent makes and removes
     full     a directory with all accounts: pushes are kept, what is missing is asked from the other servers
     cache    a directory with those that were used here: what is missing is asked from the other servers
     url      what is missing is fetched by HTTP, `<url><public key>`
@@ -50,13 +51,20 @@ class Resolver:
 
     def load(self) -> None:
         """Load the directory, and store newer JWTs of the configuration in it. An invalid JWT is logged and left
-        out."""
+        out. Of two that were issued in the same second a directory that is kept takes the configuration's, which was
+        edited since, and one in memory what was pushed."""
         if self.directory is None:
             return
+        in_memory = self.options.kind == "memory"
         for key, token in self._trust.tokens.items():
-            if self.directory.get(key) != token and not self._is_older(token, self.directory.get(key)):
-                self.directory.save(key, token)
+            stored = self.directory.get(key)
+            if self._is_older(stored, token) or (
+                not in_memory and stored != token and not self._is_older(token, stored)
+            ):
+                self.directory.save(key, token, synced=not in_memory)
         for key, token in self.directory.tokens.items():
+            if in_memory and key not in self._trust.tokens:
+                continue  # the configuration, loaded again since, has this account no more
             try:
                 self._trust.learn(key, token)
             except HeadwaterError as error:
@@ -72,7 +80,7 @@ class Resolver:
             raise RemoteProtocolError("an account JWT that is newer is known")
         self._trust.check(key, token)
         if self.directory is not None:
-            self.directory.save(key, token, synced=synced)
+            self.directory.save(key, token, synced=synced and self.options.kind != "memory")
         self._trust.learn(key, token)
         logger.info("account_jwt_updated account=%s", key)
         self._changed(key)
