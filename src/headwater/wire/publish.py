@@ -86,7 +86,8 @@ class OpWriter:
         """Set the last subject to `subject`; the encoded form includes the space that follows it."""
         encoded: bytes | None = self.known.get(subject)
         if encoded is None:
-            plain: bytes = subject.encode("ascii") if subject.isascii() else b""
+            # Interpreted, no signature keeps out what is no text: `validate_subject` says so.
+            plain: bytes = subject.encode("ascii") if isinstance(subject, str) and subject.isascii() else b""
             encoded = (plain if is_plain(plain) else encode_checked(validate_subject(subject))) + b" "
             if len(self.known) >= KNOWN_SUBJECTS:
                 self.known.clear()
