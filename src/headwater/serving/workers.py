@@ -536,8 +536,8 @@ class Workers:
 
 
 def _place_for_pushed(config: ServerConfig) -> str:
-    """A directory for what operators push to a resolver in memory: a worker that replaces another would have the JWTs of the
-    start alone, and would let in users whom the others have refused since. Empty where it is not needed."""
+    """A directory for the JWTs that are pushed to a resolver in memory. Without it a worker that replaces another has those of
+    the start alone, and lets in revoked users. Empty for other resolvers."""
     operator = config.broker.operator
     if operator is None or operator.accounts_from.kind != "memory":
         return ""
