@@ -536,8 +536,8 @@ class Workers:
 
 
 def _place_for_pushed(config: ServerConfig) -> str:
-    """A directory for the JWTs that are pushed to a resolver in memory. Without it a worker that replaces another has those of
-    the start alone, and lets in revoked users. Empty for other resolvers."""
+    """A directory for the JWTs that are pushed to a resolver in memory. Without it a worker that replaces another has those
+    of the start alone, and lets in revoked users. Empty for other resolvers."""
     operator = config.broker.operator
     if operator is None or operator.accounts_from.kind != "memory":
         return ""
