@@ -166,13 +166,10 @@ class DirectAnswer:
         lines: OutputBuffer = self._lines
         lines.size = 0
         own: bytes = record.header_block
-        if own:
-            own = own.removesuffix(b"\r\n")
-            lines.append(own or b"NATS/1.0\r\n")
-            if own and not own.endswith(b"\r\n"):
-                lines.append(b"\r\n")  # as `with_lines`: our first line is no part of a last one without its end
-        else:
-            lines.append(b"NATS/1.0\r\n")
+        own = (own.removesuffix(b"\r\n") if own else own) or b"NATS/1.0\r\n"
+        lines.append(own)
+        if not own.endswith(b"\r\n"):
+            lines.append(b"\r\n")  # as `with_lines`: our first line is no part of a last one without its end
         lines.append(b"Nats-Stream: ")
         lines.append(stream)
         lines.append(b"\r\nNats-Subject: ")

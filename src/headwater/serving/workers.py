@@ -290,6 +290,8 @@ class Workers:
         if broker.websocket is not None:
             self._held.append(reserve(broker.websocket.host or broker.host, broker.websocket.port))
         ports = [int(held.getsockname()[1]) for held in self._held]
+        # Before the directories below are made, which a start that fails here would leave behind.
+        self._usage = self._prepare_store(count) if spread and broker.jetstream else None
         token = secrets.token_hex(8)
         self._shape = Shape(
             count,
@@ -308,7 +310,6 @@ class Workers:
         self._silent: set[int] = set()  # they have closed their reports: they are about to end
         self._lifeline = os.pipe()
         self._board = Board(count)
-        self._usage = self._prepare_store(count) if self._shape.spread and broker.jetstream else None
         self._stopping = False
         self._failed = False
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.operator_chain import Chain
+from support.operator_chain import UNLIMITED_ACCOUNT, Chain, token
 
 from headwater.authorization.operator import Trust
 from headwater.options.access import OperatorOptions, ResolverOptions
@@ -37,3 +37,14 @@ def test_an_account_that_left_the_configuration_does_not_come_back_from_the_dire
     later = trust_of(chain, b)
     resolver(later, tmp_path)
     assert list(later.tokens) == [b]
+
+
+def test_a_newer_jwt_of_the_configuration_is_kept_before_one_that_was_pushed(tmp_path: Path) -> None:
+    chain = Chain()
+    key = chain.a.public
+    resolver(trust_of(chain, key), tmp_path).take(key, chain.account(chain.a, revocations={"*": 1_700_000_100}))
+    claims = {"type": "account", "version": 2, "limits": UNLIMITED_ACCOUNT}
+    chain.accounts[key] = token(chain.operator, key, claims, iat=1_700_000_200)
+    later = trust_of(chain, key)
+    resolver(later, tmp_path)
+    assert later.tokens[key] == chain.accounts[key]

@@ -51,20 +51,18 @@ class Resolver:
 
     def load(self) -> None:
         """Load the directory, and store newer JWTs of the configuration in it. An invalid JWT is logged and left
-        out. Of two that were issued in the same second a directory that is kept takes the configuration's, which was
-        edited since, and one in memory what was pushed."""
+        out. That of a resolver in memory has only what was pushed, to accounts of the configuration, which may have been
+        loaded again since: with a newer JWT, or without the account."""
         if self.directory is None:
             return
+        configured = self._trust.tokens
         in_memory = self.options.kind == "memory"
-        for key, token in self._trust.tokens.items():
-            stored = self.directory.get(key)
-            if self._is_older(stored, token) or (
-                not in_memory and stored != token and not self._is_older(token, stored)
-            ):
-                self.directory.save(key, token, synced=not in_memory)
+        for key, token in configured.items() if not in_memory else ():
+            if self.directory.get(key) != token and not self._is_older(token, self.directory.get(key)):
+                self.directory.save(key, token)
         for key, token in self.directory.tokens.items():
-            if in_memory and key not in self._trust.tokens:
-                continue  # the configuration, loaded again since, has this account no more
+            if in_memory and (key not in configured or self._is_older(token, configured[key])):
+                continue
             try:
                 self._trust.learn(key, token)
             except HeadwaterError as error:
