@@ -51,6 +51,12 @@ class Probe:
         while not self._over.wait(SECONDS_BETWEEN):
             self.samples.append(sample())
 
+    @property
+    def middle(self) -> float:
+        """Nanoseconds of CPU time for one addition: the median of all samples so far."""
+        return statistics.median(self.samples)
+
     def __str__(self) -> str:
-        middle = statistics.median(self.samples)
-        return f"{middle:.0f} ns ({min(self.samples):.0f}-{max(self.samples):.0f}) of CPU for an addition in Python"
+        return (
+            f"{self.middle:.0f} ns ({min(self.samples):.0f}-{max(self.samples):.0f}) of CPU for an addition in Python"
+        )
