@@ -4,7 +4,7 @@ A section begins with a heading that names its command and contains one fenced b
 replaced as a whole and must not be edited. The text around it explains the figures and is kept. A block states the commit,
 whether the tree had changes, the date, the load before the run and the speed of the machine during it, so that two runs are
 never mistaken for one measurement. With patience a block waits for a quiet machine (`patience.py`), and is taken again
-if that did not stay quiet; the run at the better speed is kept, whatever its figures, and the heading names the other's speed.
+if that did not stay quiet; the run at the better speed is kept, whatever its figures, and the heading says so.
 A benchmark that fails leaves its section unchanged, and sets the exit code. Without names all are run but the campaigns:
 those look for faults, take hours, and are recorded by name. Afterwards the parts of the documents that are computed from the
 blocks are generated again.
