@@ -60,6 +60,16 @@ def test_both_dialects_share_a_log_and_survive_its_reopening(tmp_path: Path) -> 
     log.close()
 
 
+def test_a_header_called_like_the_message_id_does_not_hide_the_id(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    named = TypedHeaders({"Iggy-Message-Id": "77", "n": "7"}).encode(HeaderForm.TYPED)
+    store(log, batch_of(b"one", headers=named), 1, SECOND)
+    commit(log)
+    (found,) = log.read(0, 1, 1 << 20)
+    assert Headers.parse(found.header_block).multi_items() == [("n", "7"), ("Iggy-Message-Id", "5")]
+    log.close()
+
+
 def test_what_a_log_was_given_is_found_after_a_crash(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     store(log, batch_of(b"a", b"b"), 2, SECOND)

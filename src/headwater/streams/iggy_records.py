@@ -65,6 +65,7 @@ def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
         headers = _translated(body[headers_at:at]) if headers_size else Headers()
         message_id = int.from_bytes(raw_id, "little")
         if message_id:
+            headers.discard(MESSAGE_ID)  # of two, neither would be read as the id again
             headers.append(MESSAGE_ID, str(message_id))
         yield StoredRecord(
             fields.base_offset + delta,
