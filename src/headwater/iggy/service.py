@@ -127,6 +127,7 @@ class Service:
         for finding in self.files.findings:
             report(logger, finding)
         self.refresh()
+        self.files.watch()
         self._housekeeper.start()
 
     async def stop(self) -> None:

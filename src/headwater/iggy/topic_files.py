@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from headwater.durable_files import documents
-from headwater.durable_files.files import Files
+from headwater.durable_files.files import Files, OsFiles
 from headwater.errors import DiskFull, StorageError
+from headwater.group_commit.folder_watch import FolderWatch
 from headwater.group_commit.reserve import Reserve
 from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
@@ -77,6 +78,8 @@ class TopicFiles:
         self._entropy = entropy
         self._thread = ThreadPoolExecutor(1, "headwater-iggy-files")
         self._store: Store | None = None
+        self._watch: FolderWatch | None = None
+        self._lost: dict[Log, Finding] = {}  # of logs whose files were removed
 
     @property
     def is_open(self) -> bool:
@@ -88,6 +91,38 @@ class TopicFiles:
         assert self._store is not None, "the service is not started"
         return self._store
 
+    def watch(self) -> None:
+        """Report topics whose files are removed, until `close`."""
+        if isinstance(self._files, OsFiles):
+            self._watch = FolderWatch(self._logs, self._on_files_lost, self._on_files_back)
+
+    def _logs(self) -> list[Log]:
+        return [
+            partition.log for topic in self._topics.values() if topic.entry.partitions for partition in topic.partitions
+        ]
+
+    def _on_files_lost(self, log: Log) -> None:
+        name = next(
+            topic.entry.name for topic in self._topics.values() if any(one.log is log for one in topic.partitions)
+        )
+        what = "has lost files of a partition: messages are refused"
+        done = "put them back where they were, or delete the topic; restart the server if they come from a backup"
+        self._lost[log] = finding = Finding(name, log.directory, what, done, severity="unavailable")
+        self.findings.append(finding)
+        report(logger, finding)
+        if self.on_finding is not None:
+            self.on_finding(finding)
+
+    def _on_files_back(self, log: Log) -> None:
+        logger.warning("topic_files_back path=%s", log.directory)
+        self._forget(log)
+
+    def _forget(self, log: Log) -> None:
+        """Its files are back, or the partition was deleted."""
+        lost = self._lost.pop(log, None)
+        if lost is not None:
+            self.findings.remove(lost)
+
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run blocking work in this object's thread, in the order of the calls."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -98,6 +133,8 @@ class TopicFiles:
 
     def close(self) -> None:
         """Release the directory; safe to call again."""
+        if self._watch is not None:
+            self._watch.stop()
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -266,6 +303,8 @@ class TopicFiles:
             await self.in_thread(close_all)
         except OSError as error:
             logger.error("log_not_removed reason=%s", error)
+        for partition in partitions:
+            self._forget(partition.log)
 
 
 def side_by_side(work: Callable[[T], R], each: Sequence[T]) -> list[R]:

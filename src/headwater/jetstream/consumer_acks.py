@@ -8,9 +8,11 @@ import random
 from collections.abc import Callable
 from typing import Protocol, assert_never
 
+from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.jetstream.ack_intake import AckIntake
 from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream.journal_writer import refusal_block
 from headwater.jetstream.state_keeper import KeptConsumer
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.acks import parse_ack
@@ -122,8 +124,13 @@ class Acks:
             self._sample((where.consumer_sequence, where.stream_sequence, deliveries_of(subject)), now)
         match ack.kind:
             case "ack" | "term" | "next":
-                self._settle(where.stream_sequence, where.consumer_sequence)
                 self._activity.acked_ns = self._clock_ns()
+                try:
+                    self._settle(where.stream_sequence, where.consumer_sequence)
+                except StorageError as error:  # of a read-only log, as the log and /healthz say: it removes no message
+                    if reply and ack.kind != "next":
+                        self._router.publish(reply, b"", refusal_block(error), b"")
+                        reply = b""
             case "nak":
                 state.nak(where.stream_sequence, ack.delay, now)
             case "progress":

@@ -12,6 +12,11 @@ from headwater.jetstream_documents.api_errors import store_reason
 from headwater.jetstream_state.consumer_journal import Entry, JournalFiles, encode
 
 
+def refusal_block(error: BaseException) -> bytes:
+    """The header block that refuses to confirm an acknowledgement: status 503 and the reason."""
+    return b"NATS/1.0 503 %s\r\n\r\n" % store_reason(error).encode()
+
+
 class PendingFrames:
     """Encoded frames that are not written yet. `number`: of the newest one. `dropping`: after a failure events are
     discarded, because the states will be saved whole."""
@@ -71,7 +76,7 @@ class Confirmations:
 
     def refuse(self, replies: list[bytes], error: BaseException) -> None:
         """Answer with status 503 and the reason: they cannot be made durable."""
-        block = b"NATS/1.0 503 %s\r\n\r\n" % store_reason(error).encode()
+        block = refusal_block(error)
         for reply in replies:
             self._router.publish(reply, b"", block, b"")
 

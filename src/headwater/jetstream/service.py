@@ -31,6 +31,7 @@ from headwater.errors import ConfigError, JetStreamError, StorageError
 from headwater.exchange.client_info import Document
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
+from headwater.group_commit.folder_watch import FolderWatch
 from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
@@ -67,7 +68,6 @@ from headwater.jetstream_documents.pull_requests import NO_RESPONDERS
 from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectAnswer, DirectRequests, reading_ahead
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_room.disk_room import Room, RoomWatch
-from headwater.jetstream_room.folder_watch import FolderWatch
 from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
@@ -185,7 +185,7 @@ class JetStream:
         self._watches = (
             RoomWatch(settings.directory),
             ClockWatch(settings.clock_ns, self._on_clock_step),
-            FolderWatch(self.registry.folders, self.registry.folder_is_missing),
+            FolderWatch(self.registry.logs, self.registry.on_files_lost, self.registry.on_files_back),
         )
         self._listen(settings.others is None)
         for stream in self.streams.values():

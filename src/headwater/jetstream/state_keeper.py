@@ -20,7 +20,9 @@ At most one write is in progress. It runs in the loop while the disk is fast, in
 """
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol
@@ -33,6 +35,7 @@ from headwater.jetstream.journal_writer import Confirmations, JournalWriter, Pen
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.consumer_journal import Entry, Journal, JournalFiles, identity_of
 from headwater.jetstream_state.store import StreamDirectory
+from headwater.model.line_limit import LineLimit
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +43,7 @@ WRITE_DELAY = 0.008  # seconds; with the write itself and a turn of the loop, le
 SYNC_DELAY = 0.5
 CHECKPOINT_BYTES = 1 << 20
 RETRY_DELAY = 1.0  # seconds after a write failed
+BETWEEN_LINES = 60.0  # seconds between two lines that say that states cannot be saved
 
 
 class KeptConsumer(Protocol):
@@ -75,7 +79,8 @@ class StateKeeper:
         self._settle = settle
         self._frames = PendingFrames(identity_of(name, created_ns))
         self._confirmations = Confirmations(router)
-        self._writing = JournalWriter(JournalFiles(directory.files, directory.consumers_path), writers, durable=durable)
+        files = JournalFiles(directory.files, directory.consumers_path, directory.make_consumers)
+        self._writing = JournalWriter(files, writers, durable=durable)
         loop = asyncio.get_running_loop()
         self._soon: Callable[[Callable[[], None]], object] = getattr(loop, "after_reads", loop.call_soon)
         self._changed: dict[KeptConsumer, None] = {}  # consumers with events that are in no frame yet
@@ -121,6 +126,10 @@ class StateKeeper:
     def note_unsaved(self, consumer: KeptConsumer) -> None:
         """The state that `cover` was called for could not be saved."""
         self._unsaved[consumer] = None
+
+    def lose_files(self) -> None:
+        """The stream's files were removed: refuse confirmations until its folder is back, and all states saved."""
+        self._fail(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._writing.files.directory))
 
     def forget(self, consumer: KeptConsumer) -> None:
         """The consumer was deleted."""
@@ -237,18 +246,20 @@ class StateKeeper:
 
     async def _run_checkpoint(self) -> None:
         try:
-            while not await self._save_all():
+            lines = LineLimit(BETWEEN_LINES)
+            while not await self._save_all(lines):
                 await _pause(RETRY_DELAY)
         finally:
             self._checkpoint = None
 
-    async def _save_all(self) -> bool:
+    async def _save_all(self, lines: LineLimit) -> bool:
         """Save the states of all consumers that have frames; the files up to here are then obsolete."""
         self._frames.dropping = False
         self._encode()
         self._writing.fresh = True  # later events are in no saved state
         consumers = list(self._unsaved)
         try:
+            self._writing.files.make_directory()
             doomed = self._writing.files.paths()
             await self._settle()
             for consumer in consumers:
@@ -257,7 +268,9 @@ class StateKeeper:
                 else:
                     self._unsaved.pop(consumer, None)
         except (OSError, StorageError) as error:
-            logger.error("consumers_not_saved stream=%s reason=%s", self._name, error)
+            times = lines.due(asyncio.get_running_loop().time())
+            if times:
+                logger.error("consumers_not_saved stream=%s times=%d reason=%s", self._name, times, error)
             self._unsaved.update(dict.fromkeys(consumers))
             if self.failure is not None:
                 self._frames.drop()

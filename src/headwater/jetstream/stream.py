@@ -59,7 +59,8 @@ class Stream:
     """One open stream. `recover` reads its log; `attach` connects it to the router.
 
     `keeper` makes the states of consumers durable, None for a stream in memory. `requests_dropped`: pull requests whose
-    requester had gone, or had no subscriber with permission for the messages. `copying`: copies other streams.
+    requester had gone, or had no subscriber with permission for the messages. `copying`: copies other streams. `faults`: of
+    its files.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Stream:
         self.keeper: StateKeeper | None = None
         self.requests_dropped = 0
         self._clock_ns = clock_ns
-        self._findings = StreamFindings(record.config.name, log, directory)
+        self.faults = StreamFindings(record.config.name, log, directory)
         self._publishing = Publishing(
             self.contents, self.consumers, clock_ns, ticks_ns or clock_ns, domain, self._on_stored
         )
@@ -217,7 +218,7 @@ class Stream:
     ) -> None:
         """Call `on_finding` for later findings, `on_refused(stream, error)` for publishes refused for lack of space; count
         writes in `stats` if the stream is on disk. To be called before `attach`."""
-        self._findings.on_finding = on_finding
+        self.faults.on_finding = on_finding
         self._publishing.answers.on_refused = on_refused
         if stats is not None:
             self._publishing.answers.stats = stats
@@ -309,10 +310,10 @@ class Stream:
 
     def findings(self) -> list[Finding]:
         """Damage and losses in the stream's files."""
-        return self._findings.all
+        return self.faults.all
 
     def _on_damage(self, damage: Damage) -> None:
-        self._findings.note_damage(damage)
+        self.faults.note_damage(damage)
         if self._publishing.committer is not None:
             asyncio.get_running_loop().call_soon(self._count_anew, damage)
 

@@ -218,23 +218,32 @@ class StreamRegistry:
         stream.recover()
         return stream
 
-    def folders(self) -> dict[str, str]:
-        """Where the logs of the streams are that are on the system's disk, by stream."""
+    def logs(self) -> list[Log]:
+        """The logs of the streams that are on the system's disk."""
         if not isinstance(self.settings.files, OsFiles):
-            return {}
-        return {name: one.log.directory for name, one in self.streams.items() if one.directory is not None}
+            return []
+        own = [
+            one for one in self.streams.values() if not isinstance(one, ViewStream)
+        ]  # Iggy looks for those of its topics
+        return [one.log for one in own if one.directory is not None]
 
-    def folder_is_missing(self, name: str, folder: str) -> None:
-        """The folder of a stream was removed while it is served."""
-        stream = self.streams.get(name)
-        if stream is not None and stream.log.directory == folder:
-            what = "has lost its files: what is published there is gone with the next start"
-            done = "put the folder back while the server is stopped, or delete the stream"
-            finding = Finding(name, folder, what, done, severity="unavailable")
-            stream.findings().append(finding)
-            report(logger, finding)
-            if self.reports.on_finding is not None:
-                self.reports.on_finding(finding)
+    def on_files_lost(self, log: Log) -> None:
+        """The files of this log were removed while it is served, and it refuses messages."""
+        for stream in self.streams.values():
+            if stream.log is log:
+                if stream.keeper is not None:
+                    stream.keeper.lose_files()
+                finding = stream.faults.note_lost_files()
+                report(logger, finding)
+                if self.reports.on_finding is not None:
+                    self.reports.on_finding(finding)
+
+    def on_files_back(self, log: Log) -> None:
+        """They are there again, and it takes messages."""
+        for stream in self.streams.values():
+            if stream.log is log:
+                stream.faults.forget_lost_files()
+                stream.enforce()
 
     def findings(self) -> list[Finding]:
         """What is wrong or was lost in this store, the streams that could not be recovered first."""

@@ -19,7 +19,8 @@ Blocking, no asyncio, no clock.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -130,11 +131,13 @@ def _holds_frame(content: bytes, at: int) -> bool:
 
 
 class JournalFiles:
-    """The files of one stream's journal, for writing. One call at a time, from any thread."""
+    """The files of one stream's journal, for writing. One call at a time, from any thread. `make`: makes the directory, and
+    raises OSError; by default with its parents."""
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, make: Callable[[], None] | None = None) -> None:
+        self.make_directory: Callable[[], None] = make or partial(files.mkdir, directory)
         self._files = files
-        self._directory = directory
+        self.directory = directory
         self._file: File | None = None
         self._end = 0
         self._synced = True
@@ -148,8 +151,8 @@ class JournalFiles:
                 self.sync()
                 self._give_back()
             if self._file is None:
-                self._files.mkdir(self._directory)
-                self._file = self._files.create(f"{self._directory}/{PREFIX}{first:020}{SUFFIX}")
+                self.make_directory()
+                self._file = self._files.create(f"{self.directory}/{PREFIX}{first:020}{SUFFIX}")
                 self._end, self._named = 0, False
             if frames:
                 self._file.pwrite([frames], self._end)
@@ -166,7 +169,7 @@ class JournalFiles:
         if self._file is not None and not self._synced:
             self._file.fdatasync()
             if not self._named:
-                self._files.sync_directory(self._directory)
+                self._files.sync_directory(self.directory)
             self._synced = self._named = True
 
     def remove(self, paths: Sequence[str]) -> None:
@@ -177,10 +180,10 @@ class JournalFiles:
     def paths(self) -> list[str]:
         """The existing files. Raises OSError."""
         try:
-            names = self._files.listdir(self._directory)
+            names = self._files.listdir(self.directory)
         except FileNotFoundError:
             return []
-        return [f"{self._directory}/{name}" for name in names if name.startswith(PREFIX) and name.endswith(SUFFIX)]
+        return [f"{self.directory}/{name}" for name in names if name.startswith(PREFIX) and name.endswith(SUFFIX)]
 
     @property
     def size(self) -> int:

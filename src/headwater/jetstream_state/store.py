@@ -130,11 +130,12 @@ def known_end(consumers: list[ConsumerRecord], journal: Journal) -> int:
 class StreamDirectory:
     """The files of one stream. `findings`: problems that did not stop `load` and `load_consumers`. `positions`: None if
     none were saved or, with a finding, if they cannot be read. `new_log`: the state of a log that was just created and
-    never opened, so that nothing need be read back; else None."""
+    never opened, so that nothing need be read back; else None. `on_demand`: it has no log, and is made for consumers."""
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: Files, path: str, *, on_demand: bool = False) -> None:
         self.files = files
         self.path = path
+        self.on_demand = on_demand
         own = path.rpartition("/")[2]
         self.name = own.rpartition("-")[0] or own  # an approximation, until `load` has read the real one
         self.findings: list[Finding] = []
@@ -189,9 +190,16 @@ class StreamDirectory:
         self.findings += [Finding(self.name, path, complaint, done) for complaint in damage]
         self.positions = record
 
+    def make_consumers(self) -> None:
+        """Make the folder of the consumers, durably. Raises OSError; FileNotFoundError where the stream's folder was
+        removed: nothing is made in its place, for the real one might be put back."""
+        if not self.on_demand:
+            self.files.listdir(self.path)
+        self.files.mkdir(self._consumers)
+
     def save_consumer(self, record: ConsumerRecord) -> None:
         """Store the document of a durable consumer. Raises OSError."""
-        self.files.mkdir(self._consumers)
+        self.make_consumers()
         path = f"{self._consumers}/{file_stem(record.name)}"
         documents.save(self.files, path, msgspec.json.encode(record), self.identity)
 
@@ -345,6 +353,7 @@ class Store:
         not synced: where a power loss undoes it, the next start gives it again."""
         stem = file_stem(record.config.name)
         path = f"{self._streams}/{stem}"
+        self.files.listdir(self._streams)  # raises where it was removed: a new one would not be locked
         if _exists(self.files, path):
             raise StorageError("there is a directory of this name in the store already", value=path)
         ending = BEGUN if fill is None else FILLED + NEW  # not to be removed by another creation
@@ -386,9 +395,12 @@ class Store:
         remove_tree(self.files, path)
 
     def remove(self, directory: StreamDirectory) -> None:
-        """Remove a stream whose log is closed, durably on return. Raises OSError."""
+        """Remove a stream whose log is closed, durably on return; not an error when it is not there. Raises OSError."""
         doomed = directory.path + DELETED
-        self.files.rename(directory.path, doomed)
+        try:
+            self.files.rename(directory.path, doomed)
+        except FileNotFoundError:
+            return  # it was removed by other hands, as was reported, and there is nothing left to be found by a start
         self.files.sync_directory(self._streams)
         remove_tree(self.files, doomed)  # where a power loss undoes this, the next start does it again
 
@@ -413,6 +425,22 @@ class StreamFindings:
         self.on_finding: Callable[[Finding], None] | None = None
         self._name = name
         self._log = log
+        self._lost_files: Finding | None = None
+
+    def note_lost_files(self) -> Finding:
+        """The files were removed while the stream is served; its caller reports it."""
+        what = "has lost its files: messages are refused"
+        done = "put them back where they were, or delete the stream; restart the server if they come from a backup"
+        self._lost_files = finding = Finding(self._name, self._log.directory, what, done, severity="unavailable")
+        self.all.append(finding)
+        return finding
+
+    def forget_lost_files(self) -> None:
+        """They are back."""
+        if self._lost_files is not None:
+            self.all.remove(self._lost_files)
+            logger.warning("stream_files_back stream=%s path=%s", self._name, self._log.directory)
+            self._lost_files = None
 
     def note_damage(self, damage: Damage) -> None:
         """Reading has found bytes that fail their checks: report them once, and exclude them from the counts."""

@@ -521,6 +521,21 @@ def begin_at(log: Log, offset: int) -> None:
     log._live.advance()
 
 
+def newest_path(log: Log) -> str:
+    """The file that is written to; right after a roll perhaps the one before it."""
+    return log.reader.segments[-1].path
+
+
+def refuse_writes(log: Log, reason: str) -> WriteFailed:
+    """The log is read-only from now on, until `take_writes` is called with the result; a failure of the disk stays."""
+    return log._writer.refuse(reason)
+
+
+def take_writes(log: Log, failure: WriteFailed) -> None:
+    """The reason for which `refuse_writes` was called is gone."""
+    log._writer.resume(failure)
+
+
 def seal_deletions(log: Log) -> StagedBatch:
     """The deletions that `seal` has not taken, as a batch of their own, to be written before what is staged."""
     at, deletions = log._writer.next_offset, log._deletions

@@ -136,6 +136,19 @@ class LogWriter:
         """The next batch may begin at `offset`, behind the last that was written, also where marks gave away more."""
         self._next_offset = offset
 
+    def refuse(self, reason: str) -> WriteFailed:
+        """Refuse every write from the next one on, for this reason; an earlier failure stays. The loop thread may call it at
+        any time. Returns the failure."""
+        failure = WriteFailed(reason, value=self._directory)
+        if self.failure is None:
+            self.failure = failure
+        return failure
+
+    def resume(self, failure: WriteFailed) -> None:
+        """The failure that `refuse` has returned is over; any other one stays."""
+        if self.failure is failure:
+            self.failure = None
+
     def use(self, options: LogOptions) -> None:
         """Use other sizes from the next write on; the sync policy stays. The loop thread may call it at any time."""
         self.segment_bytes = options.segment_bytes

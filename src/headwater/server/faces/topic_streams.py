@@ -125,7 +125,7 @@ class TopicStreams:
             name,
             one.subject,
             partition.log,
-            StreamDirectory(OsFiles(), str(self._service.files.directory / "jetstream" / str(uid))),
+            StreamDirectory(OsFiles(), str(self._service.files.directory / "jetstream" / str(uid)), on_demand=True),
             partition.created * NANOSECONDS,
             lambda: clock_us() * NANOSECONDS,
             f"partition {partition.index} of the Iggy topic {one.topic} in {one.stream}",
