@@ -112,20 +112,37 @@ def test_a_disk_that_refuses_is_told_to_who_waits() -> None:
     with_topic(work)
 
 
-def test_an_automatic_commit_that_the_disk_refuses_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_automatic_commit_that_the_disk_refuses_is_reported_once_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(topics, "SAVE_INTERVAL", 0.001)
 
     async def work(topic: Topic, store: Store, files: RecordingFiles) -> None:
-        reported: asyncio.Queue[dict[str, object]] = asyncio.Queue()
-        saver = OffsetSaver(store, direct, lambda kind, **fields: reported.put_nowait({"kind": kind, **fields}))
+        reported: list[dict[str, object]] = []
+        rounds: asyncio.Queue[None] = asyncio.Queue()
+
+        async def counted(save: Callable[[], Any]) -> None:
+            rounds.put_nowait(None)
+            await direct(save)
+
+        saver = OffsetSaver(store, counted, lambda kind, **fields: reported.append({"kind": kind, **fields}))
         topic.commit(0, "c:1", 5)
+        for failures in (1, 2):
+            files.faults = dict.fromkeys(range(files.attempts, files.attempts + 1000), errno.ENOSPC)
+            saver.note(topic)
+            for _ in range(5):
+                await rounds.get()
+            assert [one["kind"] for one in reported] == ["write_refused"] * failures
+            assert reported[-1]["topic"] == "t" and "offsets not saved: " in str(reported[-1]["reason"])
+            files.faults = {}  # there is room again
+            await saver.saved(topic)
+            assert caplog.messages == ["offsets_saved_again topics=t"] * failures
+        monkeypatch.setattr(topics, "BETWEEN_NOTES", 0.0)
         files.faults = dict.fromkeys(range(files.attempts, files.attempts + 1000), errno.ENOSPC)
         saver.note(topic)
-        event = await reported.get()
-        assert (
-            event["kind"] == "write_refused" and event["topic"] == "t" and "offsets not saved" in str(event["reason"])
-        )
-        files.faults = {}  # there is room again
+        while len(reported) < 4:
+            await rounds.get()
+        files.faults = {}
         await saver.stop()
         assert store.load_offsets(9).stored == {0: {"c:1": 5}}
 

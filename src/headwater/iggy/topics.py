@@ -6,6 +6,7 @@ wait and is on disk at most SAVE_INTERVAL later. So after a crash a group contin
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
@@ -18,8 +19,12 @@ from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
+from headwater.model.line_limit import LineLimit
+
+logger = logging.getLogger(__name__)
 
 SAVE_INTERVAL: Final = 0.5  # seconds that an automatic commit may wait for its save
+BETWEEN_NOTES: Final = 60.0  # seconds between two events about offsets that cannot be saved
 
 InThread = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 
@@ -143,6 +148,7 @@ class OffsetSaver:
         self._stopping = False
         self._changed: dict[int, Topic] = {}
         self._saving: dict[int, Topic] = {}
+        self._failing: dict[int, LineLimit] = {}  # topics of the last round, if that has failed, or of earlier ones
         self._waiters: list[asyncio.Future[None]] = []
         self._hurry = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -165,6 +171,7 @@ class OffsetSaver:
         """The topic was deleted."""
         self._changed.pop(topic.entry.uid, None)
         self._saving.pop(topic.entry.uid, None)
+        self._failing.pop(topic.entry.uid, None)
 
     async def stop(self) -> None:
         """Save all unsaved offsets, as far as the disk takes them."""
@@ -203,14 +210,25 @@ class OffsetSaver:
                 await self._save_first()
             await self._in_thread(save)
         except Exception as error:  # noqa: BLE001  (whatever it is, who waits gets it, and the next round tries again)
-            for topic in self._saving.values():
-                self._note("write_refused", face="iggy", topic=topic.entry.name, reason=f"offsets not saved: {error}")
+            self._report(error)
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_exception(refusal("io_error", f"the offset could not be saved: {error}"))
             if not self._stopping:
                 self._changed = {**self._saving, **self._changed}
             return
+        if self._failing:
+            self._failing.clear()
+            logger.warning("offsets_saved_again topics=%s", ",".join(topic.entry.name for topic in changed.values()))
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _report(self, error: Exception) -> None:
+        """Once for each topic, and then with a number: a round that fails is tried again after half a second."""
+        now = asyncio.get_running_loop().time()
+        for uid, topic in self._saving.items():
+            times = self._failing.setdefault(uid, LineLimit(BETWEEN_NOTES)).due(now)
+            if times:
+                reason = f"offsets not saved{f', {times} times' if times > 1 else ''}: {error}"
+                self._note("write_refused", face="iggy", topic=topic.entry.name, reason=reason)
