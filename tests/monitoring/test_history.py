@@ -2,12 +2,16 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.monitored import monitored, work
 
 from headwater.jetstream_room.disk_room import Room
+from headwater.jetstream_workers.line import Line
 from headwater.monitoring import history as module
+from headwater.monitoring.board import FIELDS as LINE
+from headwater.monitoring.board import STREAM_FIELDS, Board
 from headwater.monitoring.history import FIELDS, KEPT, History
 from headwater.monitoring.ledger import Totals
 
@@ -90,3 +94,25 @@ def test_the_listener_takes_samples_by_itself(monkeypatch: pytest.MonkeyPatch) -
 
     asyncio.run(main())
     assert module.KEPT * module.EVERY == 600
+
+
+def test_a_sample_of_the_first_worker_is_about_all_of_them() -> None:
+    async def main() -> None:
+        async with monitored() as server:
+            view, board = server.monitoring.view, Board(3)
+            view.workers, view.line = board, Line(cast(Any, None), 1, 3)
+            written = dict.fromkeys(LINE + STREAM_FIELDS, 0.0) | {"pid": 7.0, "in_msgs": 30.0, "api_requests": 5.0}
+            written |= {"connections": 2.0, "stored_messages": 4.0, "ack_p99_ns": 9.0, "alive": 1.0}
+            for number in (1, 2, 3):
+                board.write(number, list(written.values()))
+            board.ended(3)
+            kept = History(view)
+            kept.note(Totals(), 5_000_000_000)
+            samples = cast(list[list[float]], kept.document()["samples"])
+            sample = dict(zip(FIELDS, samples[-1], strict=True))
+            assert (sample["time_ms"], sample["in_msgs"], sample["api_requests"]) == (5000, 60, 10)
+            assert (sample["connections"], sample["stored_messages"], sample["ack_p99_ns"]) == (2, 4, 9)
+            view.workers = view.line = None
+            board.close()
+
+    asyncio.run(main())

@@ -4,16 +4,17 @@
 
 A sample is a list of numbers in the order of FIELDS; counters are totals since the start, and the page takes the
 differences. It costs some 50 us, whatever the number of clients and streams: sums over clients come from a pass that is
-made anyway. Beside the samples, /historyz shows the present and lost brokers of the cluster (peers.py) and the figures
-of each worker (workers.py). Nothing is written to disk; the history starts empty with the broker.
+made anyway. Of several workers the first one keeps it, and adds to each sample what the others have written on the board.
+Beside the samples, /historyz shows the present and lost brokers of the cluster (peers.py) and the figures of each worker
+(workers.py). Nothing is written to disk; the history starts empty with the broker.
 """
 
 import time
 from collections import deque
-from typing import NamedTuple
 
 from headwater.monitoring.ledger import Document, Totals
 from headwater.monitoring.peers import Peers
+from headwater.monitoring.stream_figures import stream_figures
 from headwater.monitoring.view import View, resident_bytes
 
 EVERY = 2.0  # seconds between two samples
@@ -25,6 +26,13 @@ FIELDS = (
     "cpu_percent", "mem", "api_requests", "api_errors", "sync_p50_ns", "sync_p99_ns", "ack_p50_ns", "ack_p99_ns",
     "disk_free", "stored_bytes", "stored_messages", "refused_writes",
 )  # fmt: skip
+
+
+COUNTERS = {
+    "in_msgs", "in_bytes", "out_msgs", "out_bytes", "slow_consumers", "api_requests", "api_errors", "refused_writes",
+}  # fmt: skip
+LARGEST = {"sync_p50_ns", "sync_p99_ns", "ack_p50_ns", "ack_p99_ns"}
+"""Of several workers these are not added up, as in /varz."""
 
 
 class History:
@@ -45,49 +53,38 @@ class History:
         slow = (broker.accounts.slow_consumers if broker.accounts else 0) + (
             broker.sessions.watch.slow_consumers if broker.sessions is not None else 0
         )
-        self._samples.append(
-            [
-                now_ns // 1_000_000,
-                clients.in_messages,
-                clients.in_bytes,
-                clients.out_messages,
-                clients.out_bytes,
-                len(broker.sessions) if broker.sessions is not None else 0,
-                view.subscriptions(),
-                slow,
-                self._cpu_percent(),
-                resident_bytes(),
-                *self._jetstream(),
-            ]
-        )
+        own = [
+            now_ns // 1_000_000,
+            clients.in_messages,
+            clients.in_bytes,
+            clients.out_messages,
+            clients.out_bytes,
+            len(broker.sessions) if broker.sessions is not None else 0,
+            view.subscriptions(),
+            slow,
+            self._cpu_percent(),
+            resident_bytes(),
+            *stream_figures(view.broker.jetstreams.values()),
+        ]
+        sample: dict[str, float] = dict(zip(FIELDS, own, strict=True))
+        self._add_others(sample)
+        self._samples.append(list(sample.values()))
 
     def _cpu_percent(self) -> float:
         used, now = time.process_time(), time.monotonic()
         before, self._cpu = self._cpu, (used, now)
         return round(100 * (used - before[0]) / max(now - before[1], 1e-3), 1)
 
-    def _jetstream(self) -> "_StreamFigures":
-        services = list(self._view.broker.jetstreams.values())
-        if not services:
-            return _StreamFigures()
-        from headwater.group_commit.write_stats import quantile
-
-        stats, now = [service.stats for service in services], time.perf_counter()
-        writes, acks = [one.writes for one in stats], [one.acks for one in stats]
-        room = services[0].room
-        tables = [stream.subjects for service in services for stream in service.streams.values()]
-        return _StreamFigures(
-            sum(service.requests for service in services),
-            sum(service.refusals for service in services),
-            int(quantile(writes, 0.5, now) * 1e9),
-            int(quantile(writes, 0.99, now) * 1e9),
-            int(quantile(acks, 0.5, now) * 1e9),
-            int(quantile(acks, 0.99, now) * 1e9),
-            room.free if room is not None else -1,
-            sum(table.size_bytes for table in tables),
-            sum(table.messages for table in tables),
-            sum(one.refused for one in stats),
-        )
+    def _add_others(self, sample: dict[str, float]) -> None:
+        """Add what the other workers have written last. Of one that has ended only what it had counted is added."""
+        if self._view.workers is None or self._view.line is None:
+            return
+        for line in self._view.workers.others(self._view.line.number):
+            for name in sample.keys() & line.keys():
+                if name in LARGEST:
+                    sample[name] = max(sample[name], line[name])
+                elif name in COUNTERS or (line["alive"] and name != "time_ms"):
+                    sample[name] += line[name]
 
     def document(self, since_ms: int = 0) -> Document:
         """/historyz: the samples after `since_ms`."""
@@ -113,18 +110,3 @@ class History:
         if passed < SHORTEST or gone <= 0:
             return None
         return round(known[-1][at] * passed / gone)
-
-
-class _StreamFigures(NamedTuple):
-    """The last fields of a sample; -1: unknown."""
-
-    requests: int = 0
-    errors: int = 0
-    sync_p50: int = 0
-    sync_p99: int = 0
-    ack_p50: int = 0
-    ack_p99: int = 0
-    disk_free: int = -1
-    stored_bytes: int = 0
-    stored_messages: int = 0
-    refused: int = 0

@@ -5,8 +5,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from headwater.monitoring.board import Board
+from headwater.monitoring.board import STREAM_FIELDS, Board
 from headwater.monitoring.ledger import Totals
+from headwater.monitoring.stream_figures import stream_figures
 from headwater.monitoring.view import View, resident_bytes
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Figures:
         self._cpu = (time.process_time(), time.monotonic())
 
     async def take(self) -> list[float]:
-        """A number for each of FIELDS. Clients are counted a part in each turn of the loop."""
+        """A number for each of FIELDS and STREAM_FIELDS. Clients are counted a part in each turn of the loop."""
         view = self._view
         sums = view.ledger.totals(())
         sessions = view.sessions()
@@ -35,7 +36,7 @@ class Figures:
             await asyncio.sleep(0)
         used, now = time.process_time(), time.monotonic()
         before, self._cpu = self._cpu, (used, now)
-        register = view.broker.sessions
+        register, streams = view.broker.sessions, stream_figures(view.broker.jetstreams.values())
         return [
             os.getpid(),
             time.time_ns() // 1_000_000,
@@ -49,6 +50,7 @@ class Figures:
             register.watch.slow_consumers if register is not None else 0,
             round(100 * (used - before[0]) / max(now - before[1], 1e-3), 1),
             resident_bytes(),
+            *[getattr(streams, name) for name in STREAM_FIELDS],
         ]
 
     async def keep(self, board: Board, number: int) -> None:
