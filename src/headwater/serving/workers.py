@@ -47,6 +47,7 @@ from headwater.serving.event_loop import loop_factory
 from headwater.serving.go_flags import Value
 from headwater.serving.process import PROGRAM, Serving, log_store, run
 from headwater.serving.setup import configure, reopen_log, set_up_logging
+from headwater.serving.worker_watch import WorkerWatch
 
 if TYPE_CHECKING:
     from headwater.cluster.service import Cluster
@@ -60,6 +61,10 @@ HOST = "127.0.0.1"
 MOST_WORKERS = 64
 PATIENCE = 30.0  # seconds until the workers must know each other; they need some 10 ms
 AGAIN = 3.0  # seconds that one in the place of another waits for them: a third may have died meanwhile
+# A worker that answers nothing for 30 to 40 s is no route any more: what is for its streams has no responders then. Clients
+# wait no longer than 5 s; but a worker may be that slow, and its route costs what is on it when it is closed.
+PING_INTERVAL = 10.0
+PING_MAX = 3
 MOST_ENDS = 5  # of one worker within ENDS_WITHIN seconds; then it is not replaced any more
 ENDS_WITHIN = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -100,6 +105,8 @@ class Shape(msgspec.Struct, frozen=True):
             routes=place.routes,
             advertise=f"{HOST}:{number}",
             no_advertise=True,
+            ping_interval=PING_INTERVAL,
+            ping_max=PING_MAX,
         )
         websocket = broker.websocket and broker.websocket.replace(port=self.websocket_port)
         name = f"{broker.server_name}-{number}" if broker.server_name else ""
@@ -309,7 +316,7 @@ class Workers:
         self._starting: dict[int, Report] = {}  # those that replace others and are not ready; with their first reports
         self._silent: set[int] = set()  # they have closed their reports: they are about to end
         self._lifeline = os.pipe()
-        self._board = Board(count)
+        self._watch = WorkerWatch(Board(count))
         self._stopping = False
         self._failed = False
 
@@ -405,7 +412,7 @@ class Workers:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 iggy = self._iggy if number == 1 else None
                 config_file = str(self._flags.get("config", ""))
-                shared = self._lifeline[0], self._board, self._usage
+                shared = self._lifeline[0], self._watch.board, self._usage
                 run(runner, Worker(config, again, config_file, iggy, reports, *shared))
         except HeadwaterError as error:
             send_report(reports, Report(failed=str(error)))
@@ -470,7 +477,8 @@ class Workers:
         meanwhile."""
         while self._running:
             waiting = {self._reports[number].fileno(): number for number in self._running.values()}
-            readable, _, _ = select.select(waiting, (), ())  # a report, or the end of a process
+            look_in = self._watch.look({} if self._stopping else self._running)
+            readable, _, _ = select.select(waiting, (), (), look_in)  # a report, or the end of a process
             for descriptor in readable:
                 self._take_reports(waiting[descriptor], os.read(descriptor, 65536))
             found = []
@@ -480,7 +488,7 @@ class Workers:
                     found.append((self._running.pop(process), os.waitstatus_to_exitcode(status)))
             self._silent.clear()
             for number, code in found:
-                self._board.ended(number)
+                self._watch.board.ended(number)
                 self._starting.pop(number, None)
                 if not self._stopping:
                     logger.error("worker %d ended with status %d; %d go on", number, code, len(self._running))
@@ -529,7 +537,7 @@ class Workers:
         forget(self._shape.sockets)
         if self._shape.pushed:
             forget(self._shape.pushed)
-        self._board.close()
+        self._watch.board.close()
         if self._usage is not None:
             self._usage.close()
         for held in self._held:
