@@ -111,6 +111,12 @@ class TlsRefused(TransportError):
     retriable = False
 
 
+class HostUnknown(TransportError):
+    """A host name has no address, and had none before in this process: most likely it is mistyped."""
+
+    retriable = False
+
+
 class BufferFull(TransportError):
     """The connection is away, and the room for what is published meanwhile (`limit` bytes) is used up."""
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.errors import ConnectionClosed, TransportError
-from headwater.net.blocking import BlockingConnection, deadline_after
+from headwater.errors import ConnectionClosed, HostUnknown, RequestTimeout, TlsRefused, TransportError
+from headwater.net.blocking import BlockingConnection, deadline_after, first_that_answers
 
 
 @pytest.fixture
@@ -96,3 +96,47 @@ def test_a_refused_connection_is_a_transport_error_that_names_the_address() -> N
         port = server.getsockname()[1]
     with pytest.raises(TransportError, match=f"127.0.0.1:{port}"):
         BlockingConnection.dial("127.0.0.1", port, deadline_after(1))
+
+
+def test_a_name_that_never_had_an_address_is_told_from_one_that_has_lost_it(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, real = listener.getsockname()[1], socket.getaddrinfo
+    known: set[str] = set()
+
+    def look_up(host: str, *others: int) -> object:
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real("127.0.0.1", *others)
+
+    def dial() -> None:
+        BlockingConnection.dial("broker.example", port, deadline_after(10)).close()
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(HostUnknown, match=r"cannot connect to broker\.example:.*: the name does not resolve"):
+        dial()
+    known.add("broker.example")
+    dial()
+    known.clear()
+    with pytest.raises(TransportError) as lost:
+        dial()
+    assert not isinstance(lost.value, HostUnknown)
+
+
+def test_the_first_place_that_answers_is_taken_and_else_a_failure_that_may_pass_is_raised() -> None:
+    failures = [
+        HostUnknown("mistyped"),
+        TransportError("refused"),
+        RequestTimeout("slow"),
+        TlsRefused("no certificate"),
+    ]
+
+    def connect(place: int) -> int:
+        if place < len(failures):
+            raise failures[place]
+        return place
+
+    assert first_that_answers([0, 1, 4, 2], connect) == 4
+    for places, raised in (([0, 1, 2, 3], 2), ([3, 1], 1), ([0, 3], 0)):
+        with pytest.raises(type(failures[raised])):
+            first_that_answers(places, connect)

@@ -21,18 +21,22 @@ from headwater.errors import (
     ConfigError,
     EnvironmentProblem,
     HeadwaterError,
+    HostUnknown,
     RequestTimeout,
     TlsRefused,
     TransportError,
 )
 from headwater.model.nkey import NkeyKind
 from headwater.spark.connections import take
+from headwater.spark.iggy.links import persistently
+from headwater.spark.iggy.options import IggyServer
 from headwater.spark.offsets import StreamState
 from headwater.spark.options import parse_options
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
 from headwater.spark.server_options import ServerOptions
+from headwater.spark_runtime import persistence
 
 COUNT = 50
 
@@ -167,6 +171,24 @@ def test_a_creds_file_and_an_nkey_are_shown_and_a_refusal_names_the_options(
         with pytest.raises(AuthorizationError) as refused:
             rows_of_a_new_stream(server.port)
         assert "nkey" in str(refused.value)
+
+
+@pytest.mark.parametrize("scheme", ["nats", "iggy"])
+def test_a_host_that_has_no_address_is_named_with_its_option_long_before_the_read_timeout(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(host: str, *others: int) -> object:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(persistence, "UNKNOWN_HOST_PATIENCE", 0.5)
+    servers = f"{scheme}://mistyped.example"
+    with pytest.raises(HostUnknown) as refused:
+        if scheme == "nats":
+            StreamPlanner(parse_options({"servers": servers, "stream": "S"})).state()
+        else:
+            persistently(IggyServer((("mistyped.example", 1),)), 30.0, "topic", lambda client: None)
+    assert "mistyped.example" in refused.value.message and "option servers" in refused.value.hint
 
 
 def test_a_server_whose_certificate_is_refused_does_not_end_the_wait_for_another(tmp_path: Path) -> None:

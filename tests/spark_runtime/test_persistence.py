@@ -2,8 +2,8 @@
 
 import pytest
 
-from headwater.errors import JetStreamError, RequestTimeout, TlsRefused, TransportError
-from headwater.spark_runtime.persistence import Persistence
+from headwater.errors import HostUnknown, JetStreamError, RequestTimeout, TlsRefused, TransportError
+from headwater.spark_runtime.persistence import UNKNOWN_HOST_PATIENCE, Persistence
 
 
 @pytest.fixture
@@ -55,7 +55,17 @@ def test_the_last_failure_says_that_there_were_others(pauses: list[float]) -> No
     with pytest.raises(TransportError) as raised:
         for _ in range(9):
             trying.wait_after(TransportError("no answer"))
-    assert raised.value.__notes__ == [f"It is the last of {len(pauses) + 1} failures."]
+    assert str(raised.value) == f"no answer (the last of {len(pauses) + 1} failures)"
+
+
+def test_a_host_that_has_no_address_is_waited_for_a_short_time_only(pauses: list[float]) -> None:
+    trying = Persistence(1000.0, "away")
+    with pytest.raises(HostUnknown) as raised:
+        for _ in range(100):
+            trying.wait_after(HostUnknown("the name does not resolve", hint="see the option servers"))
+    assert UNKNOWN_HOST_PATIENCE < sum(pauses) < 2 * UNKNOWN_HOST_PATIENCE
+    hint = f"(see the option servers; the last of {len(pauses) + 1} failures)"
+    assert str(raised.value) == f"the name does not resolve {hint}"
 
 
 @pytest.mark.parametrize(

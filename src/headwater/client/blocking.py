@@ -17,6 +17,7 @@ supported here. Answers PING wherever it reads. One thread at a time.
 
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,10 +32,9 @@ from headwater.errors import (
     NoResponders,
     RemoteProtocolError,
     RequestTimeout,
-    TlsRefused,
     TransportError,
 )
-from headwater.net.blocking import BlockingConnection, deadline_after
+from headwater.net.blocking import BlockingConnection, deadline_after, first_that_answers
 from headwater.wire.ack_runs import RUNS
 from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
@@ -98,32 +98,22 @@ class BlockingClient:
         """Connect to the first of `options.servers` that answers within `options.connect_timeout` seconds.
 
         Raises ConfigError for a URL that is none or a file that cannot be used, AuthorizationError when a server refuses
-        the credentials, and when no server can be reached the last TransportError or RequestTimeout that may pass, or
-        TlsRefused where none may.
+        the credentials, and when no server can be reached what `first_that_answers` raises.
         """
-        failure: TransportError | RequestTimeout | None = None
-        for address in parse_server_urls(tuple(options.servers)):
-            if address.is_websocket:
-                raise ConfigError(f"{address.url}: WebSocket is for the asyncio client", value=address.url)
-            timeout = options.connect_timeout
-            try:
-                client = cls(BlockingConnection.dial(address.host, address.port, deadline_after(timeout)), timeout)
-            except TransportError as error:
-                failure = error
-                continue
-            try:
-                client._handshake(options, address)
-            except (TransportError, RequestTimeout) as error:
-                client.close()
-                if failure is None or not isinstance(error, TlsRefused):
-                    failure = error
-            except BaseException:
-                client.close()
-                raise
-            else:
-                return client
-        assert failure is not None
-        raise failure
+        return first_that_answers(parse_server_urls(tuple(options.servers)), partial(cls._connected, options))
+
+    @classmethod
+    def _connected(cls, options: "ClientOptions", address: ServerAddress) -> Self:
+        if address.is_websocket:
+            raise ConfigError(f"{address.url}: WebSocket is for the asyncio client", value=address.url)
+        timeout = options.connect_timeout
+        client = cls(BlockingConnection.dial(address.host, address.port, deadline_after(timeout)), timeout)
+        try:
+            client._handshake(options, address)
+        except BaseException:
+            client.close()
+            raise
+        return client
 
     def _handshake(self, options: "ClientOptions", address: ServerAddress) -> None:
         deadline = deadline_after(self._timeout)

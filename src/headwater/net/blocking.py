@@ -10,14 +10,18 @@ wrapper around the socket; bytes that it has already decrypted are read before w
 
 import socket
 import time
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from headwater.errors import ConnectionClosed, TlsRefused, TransportError
+from headwater.errors import ConnectionClosed, HostUnknown, RequestTimeout, TlsRefused, TransportError
 from headwater.wire.receive import ReceiveBuffer
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+Place = TypeVar("Place")
+Connected = TypeVar("Connected")
 
 RECEIVE_SIZE: int = 1 << 20  # bytes per recv; a replay fills it, and fewer calls leave more CPU for decoding
 
@@ -41,6 +45,24 @@ def deadline_after(seconds: float) -> float:
     return time.monotonic() + seconds
 
 
+_resolved: set[str] = set()
+"""Hosts that had an address. One of them may lose it while its server restarts, as the pods of Kubernetes do."""
+
+
+def first_that_answers(places: Iterable[Place], connect: Callable[[Place], Connected]) -> Connected:
+    """What `connect` returns for the first place where it does not fail; there is at least one. Raises the last
+    TransportError or RequestTimeout that may pass, or one that may not where none may."""
+    failure: TransportError | RequestTimeout | None = None
+    for place in places:
+        try:
+            return connect(place)
+        except (TransportError, RequestTimeout) as error:
+            if failure is None or error.retriable:
+                failure = error
+    assert failure is not None
+    raise failure
+
+
 class BlockingConnection:
     """One TCP connection. Not for use by two threads at once."""
 
@@ -54,12 +76,17 @@ class BlockingConnection:
 
     @classmethod
     def dial(cls, host: str, port: int, deadline: float) -> Self:
-        """Connect. Raises TransportError if that fails or misses the deadline."""
+        """Connect. Raises TransportError if that fails or misses the deadline, HostUnknown for a name without an address."""
         address = f"{host}:{port}"
         try:
             peer = socket.create_connection((host, port), timeout=max(deadline - time.monotonic(), 0.001))
+        except socket.gaierror as error:
+            kind = TransportError if host in _resolved else HostUnknown
+            raise kind(f"cannot connect to {address}: the name does not resolve: {error}", value=address) from error
         except OSError as error:
+            _resolved.add(host)
             raise TransportError(f"cannot connect to {address}: {error}", value=address) from error
+        _resolved.add(host)
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(peer, address)
 

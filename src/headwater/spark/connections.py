@@ -12,6 +12,7 @@ READER = b"NATS/1.0\r\n%b: %d\r\n\r\n" % (READS_RANGES, RANGE_VERSION)  # for ST
 CONNECT_TIMEOUT = 5.0  # seconds per server
 
 OPTIONS_BY_WORDS = {
+    "the name does not resolve": "option servers, or context: is the host mistyped?",
     "certificate is not valid for": "option tlsHostname: the name that the server's certificate is for",
     "certificate has expired": "server's certificate: no option mends it",
     "CERTIFICATE_VERIFY_FAILED": "options tlsCa, the authorities to trust, and tlsHostname, the name to expect",

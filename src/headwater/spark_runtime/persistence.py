@@ -5,13 +5,22 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from headwater.errors import JetStreamError, NoResponders, RequestTimeout, TlsRefused, TransportError
+from headwater.errors import (
+    HeadwaterError,
+    HostUnknown,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    TlsRefused,
+    TransportError,
+)
 
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts without progress, doubling
+UNKNOWN_HOST_PATIENCE = 5.0  # seconds: a name that is mistyped stays so, one of a server that is starting comes
 TRANSIENT_CODES = (429, 503)  # of JetStream errors: too many requests; starting, electing, out of resources
 STORE_FAILED = 10077  # err_code of a 503 error that is permanent: the stream or its disk is full
 
@@ -37,7 +46,7 @@ class Persistence:
         self.failures = 0  # since the last progress
         self._all = 0
         self._give_up = time.monotonic() + patience
-        self._since = 0.0  # of the first of the failures
+        self._since = 0.0  # of the first of the failures since the last success
         self._logged = ""  # the last failure in the log
 
     def progressed(self) -> None:
@@ -47,12 +56,18 @@ class Persistence:
 
     def wait_after(self, error: Exception, detail: str = "") -> None:
         """Pause before the next attempt. Raises `error` when it is permanent, or patience is exhausted."""
-        if not may_pass(error) or time.monotonic() > self._give_up:
-            if self._all:
-                error.add_note(f"It is the last of {self._all + 1} failures.")
-            raise error
+        now = time.monotonic()
         if not self._all:
-            self._since = time.monotonic()
+            self._since = now
+        give_up = (
+            min(self._give_up, self._since + UNKNOWN_HOST_PATIENCE) if isinstance(error, HostUnknown) else self._give_up
+        )
+        if not may_pass(error) or now > give_up:
+            if self._all and isinstance(
+                error, HeadwaterError
+            ):  # in its sentence: Spark shows the last line of a traceback
+                error.hint = "; ".join([*filter(None, [error.hint]), f"the last of {self._all + 1} failures"])
+            raise error
         if str(error) != self._logged:
             self._logged = str(error)
             logger.warning("%s%s: %s", self._event, detail, error)

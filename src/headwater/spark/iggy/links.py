@@ -16,6 +16,7 @@ from headwater.spark_runtime.persistence import Persistence, persisted
 T = TypeVar("T")
 
 OPTIONS_BY_WORDS = {
+    "the name does not resolve": "option servers: is the host mistyped?",
     "certificate is not valid for": "option servers: the certificate is for another host than is named there",
     "certificate has expired": "server's certificate: no option mends it",
     "CERTIFICATE_VERIFY_FAILED": "option tlsCa, the authorities to trust",

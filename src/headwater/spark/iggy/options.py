@@ -53,21 +53,16 @@ class IggyServer:
 
     def connect(self, timeout: float) -> "BlockingIggy":
         """Connect to the first server that answers, and log in. Raises TransportError, IggyError, ConfigError."""
-        from headwater.errors import RequestTimeout, TlsRefused, TransportError
         from headwater.iggy_client.blocking import BlockingIggy
         from headwater.iggy_client.requests import login_of
+        from headwater.net.blocking import first_that_answers
 
         password = resolve(self.password, "password") or "iggy"
         login = login_of(self.user, password, resolve(self.token, "token"))
-        failure: TransportError | RequestTimeout | None = None
-        for host, port in self.addresses:
-            try:
-                return BlockingIggy.connect(host, port, login, min(timeout, CONNECT_TIMEOUT), self._tls())
-            except (TransportError, RequestTimeout) as error:
-                if failure is None or not isinstance(error, TlsRefused):
-                    failure = error  # rather one that may pass
-        assert failure is not None
-        raise failure
+        patience = min(timeout, CONNECT_TIMEOUT)
+        return first_that_answers(
+            self.addresses, lambda place: BlockingIggy.connect(*place, login, patience, self._tls())
+        )
 
     def _tls(self) -> "ssl.SSLContext | None":
         if not self.tls:
