@@ -16,6 +16,7 @@ from headwater.durable_files.files import Files, OsFiles
 from headwater.errors import DiskFull, StorageError
 from headwater.group_commit.folder_watch import FolderWatch
 from headwater.group_commit.reserve import Reserve
+from headwater.group_commit.shared_reads import share_reads
 from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
 from headwater.iggy.catalog import Catalog, TopicEntry, UserEntry
@@ -234,6 +235,7 @@ class TopicFiles:
             for place, (uid, log) in enumerate(zip(entry.partitions[first:], logs, strict=True))
         ]
         for partition in made:
+            share_reads(partition.log)
             partition.on_refused = partial(self._refused, entry.name)
         window_ns = int(self._options.unique_ids_seconds * 1e9)
         if window_ns:

@@ -20,6 +20,7 @@ from headwater.compression.snappy import HINT, Compress, compressor
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.committer import Committer
+from headwater.group_commit.shared_reads import share_reads
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.copying import Copying
@@ -160,6 +161,8 @@ class Stream:
 
     def attach(self, router: Router, writers: Writers | None, early: Iterable[Published] = ()) -> None:
         """Start capturing. Without writers, writes happen in the loop. `early`: what was published before."""
+        if writers is not None:
+            share_reads(self.log)
         self._publishing.attach(router, writers)
         if self._publishing.committer is not None:
             self._publishing.committer.upkeep.before_loss = self.copying.save

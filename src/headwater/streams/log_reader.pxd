@@ -14,6 +14,7 @@ cdef class LogReader:
     cdef list _with_handle
     cdef list _searched
     cdef readonly Py_ssize_t most_open
+    cdef public object handles
     cdef list _unfinished
     cdef object _first_timestamp
     cdef int ahead(self, long long offset) except -1

@@ -28,6 +28,7 @@ else:
 from headwater.durable_files.files import descriptors, storage_error
 from headwater.streams import iggy_records
 from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, read_records
+from headwater.streams.read_handles import ReadHandles
 from headwater.streams.recovery import Damage
 from headwater.streams.segment import RangedBatch
 from headwater.streams.window import SpoiledBytes
@@ -40,7 +41,7 @@ UNFINISHED_BATCHES = 8  # about as many readers can step through old batches bef
 OPEN_SEGMENTS = 16  # read handles kept per log; a replay uses one segment after the other
 # Those that single records were read from are others: as many, or this share of the process's descriptors, but never more
 # than MOST_OPEN. Gets all over a log of 2 GiB opened and closed a file each. Of 65,536 descriptors a log may keep 1,024: 64
-# GiB of segments.
+# GiB of segments. All logs of a loop together: `read_handles.py`.
 SHARE_OF_A_LOG = 64
 MOST_OPEN = 1024
 
@@ -67,6 +68,7 @@ class LogReader:
         self._with_handle: list[Segment] = []
         self._searched: list[Segment] = []  # the same, of single records
         self.most_open = min(max(OPEN_SEGMENTS, descriptors() // SHARE_OF_A_LOG), MOST_OPEN)
+        self.handles: ReadHandles | None = None  # the limit that it shares with other logs
         self._unfinished: list[StoredBatch] = []
         self._first_timestamp: tuple[int, int] | None = None  # (offset, time stamp)
 
@@ -74,10 +76,16 @@ class LogReader:
         """Forget these segments, which are dropped."""
         for segment in segments:
             self.segments.remove(segment)
-            if segment.kept:
-                (self._with_handle if segment in self._with_handle else self._searched).remove(segment)
-                segment.kept = False
-            segment.release()
+            self.give_up(segment)
+
+    def give_up(self, segment: Segment) -> None:
+        """Close the segment's file until it is read again."""
+        if segment.kept:
+            (self._with_handle if segment in self._with_handle else self._searched).remove(segment)
+            segment.kept = False
+            if self.handles is not None:
+                self.handles.give_back(segment)
+        segment.release()
 
     def forget_unfinished(self) -> None:
         """Forget batches kept for readers: a segment was rewritten, and they may come from its old file."""
@@ -86,10 +94,7 @@ class LogReader:
     def release(self) -> None:
         """Close all file handles."""
         for segment in self._with_handle + self._searched:
-            segment.kept = False
-            segment.release()
-        self._with_handle.clear()
-        self._searched.clear()
+            self.give_up(segment)
 
     def first_timestamp_ns(self) -> int | None:
         """As `Log.first_timestamp_ns`."""
@@ -368,9 +373,9 @@ class LogReader:
             segment.kept = True
             among.append(segment)
             if len(among) > most:
-                first: Segment = among.pop(0)
-                first.kept = False
-                first.release()
+                self.give_up(among[0])
+            if self.handles is not None:
+                self.handles.take(segment, self)
 
     def _report(self, segment: Segment, spoiled: SpoiledBytes) -> None:
         if any(known.file == segment.name and known.position == spoiled.position for known in self.damage):

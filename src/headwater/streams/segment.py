@@ -7,7 +7,9 @@ wrote it or found it intact before: damage that happens after that goes unnotice
 published are out of reach: `end_position` is the limit of every read.
 """
 
+import errno
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import cython
@@ -148,11 +150,11 @@ class Segment:
     def batches(self, offset: int, expected_bytes: int) -> Iterator[FoundBatch | SpoiledBytes]:
         """Batches that end above `offset`, from the file, checked; and spoiled stretches from there on. The reads are
         sized for `expected_bytes`. Raises OSError when the file cannot be read."""
-        file = self._opened()
+        read = partial(self._pread_of, self._facts)
         position, expected = self._facts.index.locate(offset)
         window = min(max(expected_bytes, SMALLEST_READ), LARGEST_READ)
         end, limit = self.end_position, self.end_offset
-        for piece in walk(file.pread, position, end, self.identity, expected, limit, window):
+        for piece in walk(read, position, end, self.identity, expected, limit, window):
             if isinstance(piece, SpoiledBytes) or (piece.header.end_offset > offset and piece.header.holds_records):
                 if isinstance(piece, SpoiledBytes):
                     self._note_spoiled(piece)
@@ -247,6 +249,12 @@ class Segment:
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[entry] = position, header
+
+    def _pread_of(self, facts: SegmentFacts, size: int, position: int) -> bytes:
+        """As `pread`, of the file that these facts are about: a reader that has paused may find another."""
+        if self._facts is not facts:
+            raise OSError(errno.ESTALE, "the segment was rewritten while it was read", self.path)
+        return self._opened().pread(size, position)
 
     def pread(self, size: int, position: int) -> bytes:
         """As `File.pread`. Raises OSError."""
