@@ -1,4 +1,10 @@
-from headwater.iggy.upkeep import surplus_end
+"""What is too old or too much goes, and each look is followed by another, whatever goes wrong in it."""
+
+import asyncio
+
+import pytest
+
+from headwater.iggy.upkeep import Housekeeper, surplus_end
 from headwater.streams.log import Span
 
 SPANS = [Span(0, 10, 100, 5), Span(10, 20, 100, 15), Span(20, 30, 100, 25)]
@@ -23,3 +29,24 @@ def test_what_is_too_much_goes_but_never_the_newest() -> None:
 
 def test_an_empty_segment_has_no_age() -> None:
     assert surplus_end([Span(0, 0, 100, None)], 30, 1, 0) == 0
+
+
+def test_a_look_that_fails_is_logged_and_the_next_one_follows(caplog: pytest.LogCaptureFixture) -> None:
+    third = asyncio.Event()
+    looks: list[None] = []
+
+    def fails() -> None:
+        looks.append(None)
+        if len(looks) == 3:
+            third.set()
+        raise KeyError("a fault of ours")
+
+    async def main() -> None:
+        housekeeper = Housekeeper({}, 0.001, lambda: 0, fails)
+        housekeeper.start()
+        async with asyncio.timeout(10):
+            await third.wait()
+        await housekeeper.stop()
+
+    asyncio.run(main())
+    assert [message.split()[0] for message in caplog.messages][:2] == ["housekeeping_failed"] * 2

@@ -3,9 +3,11 @@
 import asyncio
 import os
 
+import pytest
 from support.clusters import until
 from support.monitored import monitored
 
+from headwater.monitoring import workers
 from headwater.monitoring.board import FIELDS, SILENT_MS, Board
 from headwater.monitoring.workers import Figures
 
@@ -69,3 +71,28 @@ def test_the_figures_are_those_of_the_broker_and_are_shown_by_page_history_and_m
             await asyncio.to_thread(link.close)
 
     asyncio.run(main())
+
+
+def test_figures_that_cannot_be_taken_do_not_make_a_worker_pass_for_one_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, "EVERY", 0.001)
+
+    async def main() -> None:
+        async with monitored() as server:
+            board = Board(1)
+            figures = Figures(server.monitoring.view)
+            real = figures.take
+
+            async def fails_once() -> list[float]:
+                monkeypatch.setattr(figures, "take", real)
+                raise KeyError("a fault of ours")
+
+            monkeypatch.setattr(figures, "take", fails_once)
+            task = asyncio.create_task(figures.keep(board, 1))
+            await until(lambda: bool(board.read()), "a line")
+            task.cancel()
+            board.close()
+
+    asyncio.run(main())
+    assert "figures_not_taken worker=1" in caplog.messages

@@ -140,3 +140,8 @@ def test_the_first_place_that_answers_is_taken_and_else_a_failure_that_may_pass_
     for places, raised in (([0, 1, 2, 3], 2), ([3, 1], 1), ([0, 3], 0)):
         with pytest.raises(type(failures[raised])):
             first_that_answers(places, connect)
+
+
+def test_a_name_with_an_empty_label_is_one_that_does_not_resolve() -> None:
+    with pytest.raises(HostUnknown, match="does not resolve"):
+        BlockingConnection.dial("broker..example", 1, deadline_after(10))

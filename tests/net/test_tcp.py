@@ -56,3 +56,8 @@ def test_a_reserved_port_is_shared_only_with_reuse_port() -> None:
 
     with reserve("127.0.0.1", 0) as held:
         asyncio.run(share(held.getsockname()[1]))
+
+
+def test_a_name_with_an_empty_label_is_a_transport_error() -> None:
+    with pytest.raises(TransportError, match=r"cannot connect to hub\.\.example:1"):
+        asyncio.run(dial("hub..example", 1, Silent(), 10))

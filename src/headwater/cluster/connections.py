@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.cluster.route import Route
-from headwater.errors import TransportError
 from headwater.net.address import bracketed, url_address
 from headwater.net.layer import Layer
 from headwater.net.limits import Limits
@@ -136,7 +135,7 @@ class Connections:
 
                 layer = TlsLayer(self._dial_tls, server_side=False, server_hostname=place.host)
             await dial(place.host, place.port or 0, route, DIAL_SECONDS, layer)
-        except (TransportError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, the peer is dialled again)
             logger.debug("route_not_reached url=%s error=%s", _without_password(url), error)
             self._dial_failed(url)
 

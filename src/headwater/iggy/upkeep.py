@@ -69,8 +69,11 @@ class Housekeeper:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._interval)
-            self._also()
-            await self.look()
+            try:
+                self._also()
+                await self.look()
+            except Exception:  # the next look follows; without any, nothing expires, and nothing would say so
+                logger.exception("housekeeping_failed next_look_in=%gs", self._interval)
 
     async def look(self) -> None:
         """Check all partitions once."""

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.errors import HeadwaterError, TransportError
+from headwater.errors import HeadwaterError
 from headwater.leaf import handshake
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.dialling import check_remote, layer_for
@@ -103,10 +103,11 @@ class Dialler:
         try:
             layer = layer_for(remote, address)
             await dial(address.host, address.port, leaf, remote.options.dial_timeout, layer)
-        except (HeadwaterError, TransportError) as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, the log has it, and the hub is dialled again)
             self._addresses.pop(leaf, None)
-            self._note_not_joined(remote, address, str(error))
-            remote.failed(str(error))
+            reason = str(error) if isinstance(error, HeadwaterError) else repr(error)
+            self._note_not_joined(remote, address, reason)
+            remote.failed(reason)
             self._dial_later(remote)
 
     def _dial_later(self, remote: Remote) -> None:

@@ -1,6 +1,7 @@
 """The figures of one worker of `serve --workers`, for the board that all share (board.py), and /workersz, which shows it."""
 
 import asyncio
+import logging
 import os
 import time
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from headwater.exchange.session import Session
     from headwater.exchange.sessions import Sessions
     from headwater.wire.handshake import ConnectOptions
+
+logger = logging.getLogger(__name__)
 
 EVERY = 2.0  # seconds between two lines
 LOOKED_AT = 1000  # clients in one turn of the loop
@@ -56,7 +59,10 @@ class Figures:
     async def keep(self, board: Board, number: int) -> None:
         """Write the line of worker `number` until cancelled."""
         while True:
-            board.write(number, await self.take())
+            try:
+                board.write(number, await self.take())
+            except Exception:  # a worker that writes no lines passes for one that hangs
+                logger.exception("figures_not_taken worker=%d", number)
             await asyncio.sleep(EVERY)
 
 

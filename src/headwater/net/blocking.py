@@ -80,7 +80,7 @@ class BlockingConnection:
         address = f"{host}:{port}"
         try:
             peer = socket.create_connection((host, port), timeout=max(deadline - time.monotonic(), 0.001))
-        except socket.gaierror as error:
+        except (socket.gaierror, UnicodeError) as error:  # the latter for a name with an empty label
             kind = TransportError if host in _resolved else HostUnknown
             raise kind(f"cannot connect to {address}: the name does not resolve: {error}", value=address) from error
         except OSError as error:

@@ -72,7 +72,7 @@ async def dial(host: str, port: int, owner: LinkOwner, timeout: float, layer: La
                 _, link = await loop.create_connection(lambda: Link(owner, layer), sock=made)
             else:
                 _, link = await loop.create_connection(lambda: Link(owner, layer), host, port)
-    except (OSError, OverflowError) as error:  # TimeoutError is an OSError
+    except (OSError, OverflowError, UnicodeError) as error:  # TimeoutError is an OSError; a name with an empty label
         reason = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else str(error)
         raise TransportError(
             f"cannot connect to {host}:{port}: {reason}", value=f"{host}:{port}", hint="is a server listening there?"

@@ -26,6 +26,7 @@ from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.model.typed_headers import HeaderForm
 from headwater.server.faces import topic_streams
+from headwater.server.faces.topic_streams import TopicStreams
 
 TYPED = TypedHeaders([("key 1", "value1"), ("n", HeaderValue.from_uint64(5)), ("blob", b"\0\xff")])
 S, T = Identifier("orders"), Identifier("eu")
@@ -172,6 +173,28 @@ def test_a_topic_that_cannot_be_shown_is_tried_again_and_holds_up_no_other(
     assert not failures
     shown = [one.getMessage() for one in caplog.records if "iggy_topic_not_in_step" in one.getMessage()]
     assert len(shown) == 2 and "in use" in shown[0] and NAME in shown[1]
+
+
+def test_topics_are_shown_after_a_fault_in_finding_out_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = TopicStreams.refresh
+    failures = [KeyError("a fault of ours")]
+
+    async def fail_once(streams: TopicStreams) -> bool:
+        if streams._task is not None and failures:
+            raise failures.pop()
+        return await real(streams)
+
+    monkeypatch.setattr(TopicStreams, "refresh", fail_once)
+    monkeypatch.setattr(topic_streams, "FIRST_PAUSE", 0.01)
+
+    async def work(nats: NatsClient, client: Client) -> None:
+        await make_topic(nats, client)
+
+    with_both(tmp_path, work)
+    assert not failures
+    assert "iggy_topics_not_in_step" in caplog.messages
 
 
 def test_every_partition_is_a_stream_and_goes_with_its_topic(tmp_path: Path) -> None:

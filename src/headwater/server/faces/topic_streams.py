@@ -87,7 +87,11 @@ class TopicStreams:
             except TimeoutError:
                 pause = min(2 * pause, LONGEST_PAUSE)
             self._changed.clear()
-            self._whole = await self.refresh()
+            try:
+                self._whole = await self.refresh()
+            except Exception:  # it is tried again; without this loop, later topics are never shown
+                logger.exception("iggy_topics_not_in_step")
+                self._whole = False
 
     def _wanted(self) -> Iterator[Wanted]:
         for stream in self._service.catalog.streams:
