@@ -100,6 +100,12 @@ def test_a_lock_is_held_by_one(place: tuple[Files, str]) -> None:
     files.lock(f"{directory}/lock").close()
 
 
+def test_a_start_of_the_system_has_one_id_as_long_as_it_lasts() -> None:
+    boot = OsFiles().boot()
+    assert boot == OsFiles().boot() and len(boot) in (0, 16)
+    assert (len(boot) == 16) == os.path.exists(module.BOOT_ID)
+
+
 def test_entropy_has_the_size_asked_for(place: tuple[Files, str]) -> None:
     files, _ = place
     assert len(files.entropy(8)) == 8

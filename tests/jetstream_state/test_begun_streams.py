@@ -48,7 +48,7 @@ def test_what_is_stored_in_a_new_stream_outlives_a_power_loss_that_undoes_its_na
             assert [one.name for one in found.load_consumers()] == (["c"] if durable < 0 else [])
             log = Log.open(crashed, found.log_path, options, 8, 0, found.identity)
             assert log.record_count >= (durable if durable >= 0 else 3)
-            assert not log.recovery.damage
+            assert not log.recovery.lost
             assert found.findings == []
             log.close()
     assert names == {file_stem("S"), file_stem("S") + ".begun"}

@@ -29,5 +29,10 @@ def test_what_is_not_there_is_said_so(verb: str) -> None:
         getattr(MemoryFiles(bytes), verb)("log/nothing")
 
 
+def test_what_is_in_memory_ends_with_the_process_so_its_start_has_always_one_id() -> None:
+    files = MemoryFiles(lambda size: b"r" * size)
+    assert files.boot() == files.boot() and len(files.boot()) == 16
+
+
 def test_entropy_is_whose_it_was_told() -> None:
     assert MemoryFiles(lambda size: b"r" * size).entropy(3) == b"rrr"

@@ -1,11 +1,13 @@
 """A start after a crash reads what is newer than the last checkpoint, and finds what reading everything finds."""
 
+import errno
 from random import Random
 
 import pytest
 from support.recording_files import Disk, RecordingFiles
 
-from headwater.errors import DiskFull
+from headwater.errors import DiskFull, StorageError
+from headwater.streams.end_file import END_FILE
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import segment_name
@@ -168,7 +170,44 @@ def test_a_newest_segment_that_ends_before_it_is_a_loss() -> None:
     log = Log.open(files, "log", OPTIONS, 1)
     (damage,) = log.recovery.lost
     assert damage.start == 1
-    assert log.next_offset > 6
+    assert log.next_offset >= 6
+
+
+def test_an_older_copy_of_the_newest_segment_with_its_size_and_reservation_is_a_loss() -> None:
+    files = RecordingFiles()
+    log = Log.open(files, "log", OPTIONS, 1)
+    log.stage(b"s", b"", b"old", 1)
+    commit(log)
+    older = files.content(f"log/{segment_name(0)}")
+    for _ in range(5):
+        log.stage(b"s", b"", b"x", 1)
+        commit(log)
+    checkpoint(log)
+    files.locks.clear()
+    assert len(files.content(f"log/{segment_name(0)}")) == len(older), "room was reserved"
+    files.replace_content(f"log/{segment_name(0)}", older)
+    files.unlink(f"log/{END_FILE}")
+    files.boot_id = b"a start after it"
+    log = Log.open(files, "log", OPTIONS, 1)
+    assert [record.payload for record in log.read(0, 9, 99)] == [b"old"]
+    (damage,) = log.recovery.lost
+    assert damage.start == 1 and log.next_offset >= 6
+
+
+def test_a_checkpoint_whose_mark_cannot_be_written_is_none_and_the_log_goes_on() -> None:
+    files = RecordingFiles()
+    log = Log.open(files, "log", OPTIONS, 1)
+    log.stage(b"s", b"", b"x", 1)
+    commit(log)
+    plan = log.plan_checkpoint()
+    assert plan is not None
+    files.faults[files.attempts] = errno.EIO
+    with pytest.raises(StorageError):
+        log.maintain(plan)
+    log.stage(b"s", b"", b"x", 1)
+    commit(log)
+    files.locks.clear()
+    assert opened(files.snapshot()).next_offset == 2
 
 
 def test_offsets_that_a_refused_batch_used_up_at_the_end_stay_gaps_over_a_clean_stop_and_a_crash() -> None:

@@ -10,6 +10,7 @@ from headwater.streams.clean_index import INDEX_FILE
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.options import SyncPolicy
 from headwater.streams.segment import segment_name
+from headwater.streams.writer import RESERVED
 
 OPTIONS = LogOptions(preallocate_bytes=1 << 16)
 SEGMENT = f"log/{segment_name(0)}"
@@ -62,7 +63,10 @@ def test_a_power_loss_in_or_after_a_close_costs_nothing(variant: Variant) -> Non
                 replay.advance(calls)
                 again = opened(replay.crash(variant, Random(seed)))
                 assert payloads(again) == expected
-                assert (again.recovery.damage, again.next_offset) == ((), len(expected))
+                skipped = again.next_offset - len(expected)
+                assert 0 <= skipped <= RESERVED, "the end is known to the stop, where that reached the disk"
+                assert not any(damage.certain for damage in again.recovery.damage)
+                assert skipped or again.recovery.damage == ()
                 append(again, b"more")
                 assert payloads(again)[-1] == b"more"
 

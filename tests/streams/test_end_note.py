@@ -20,7 +20,8 @@ def test_the_last_end_is_in_the_file_and_nothing_is_synced() -> None:
         for end in ends:
             note.note(end, 3, 100 + end)
         note.close()
-    assert decode_end(files.content(f"log/{END_FILE}")) == (IDENTITY, RecordedEnd(7, 3, 107))
+    found = decode_end(files.content(f"log/{END_FILE}"), files.boot_id)
+    assert found == (IDENTITY, RecordedEnd(7, 3, 107, 7, is_exact=True))
     assert "sync" not in [call[0] for call in files.calls]
     assert files.open_files == 0
 

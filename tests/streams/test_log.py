@@ -356,7 +356,7 @@ def test_a_failed_sync_makes_the_log_read_only_for_good(number: int) -> None:
     log = open_log(files)
     append(log, b"one")
     batch = stage(log, b"two")
-    files.faults[files.attempts + 2] = number  # mark, batch, sync
+    files.faults[files.attempts + 1] = number  # batch, sync
     with pytest.raises(WriteFailed, match="make the log durable"):
         log.write(batch)
     log.abandon(batch)

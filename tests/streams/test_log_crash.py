@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
+from headwater.streams.end_file import END_FILE
 from headwater.streams.log import Log
 from headwater.streams.opening import CopyKind
 from headwater.streams.options import LogOptions, SyncPolicy
+from headwater.streams.writer import RESERVED
 
 DIRECTORY = "store/orders"
 SLICE = 10_000  # crash points of one test
@@ -118,6 +120,9 @@ def check_crash(files: RecordingFiles, history: History, calls: int, durable_ack
     if durable_acks:
         assert log.recovery.lost == (), "a loss was reported that did not happen"
     assert log.next_offset >= visible_end, "an offset that was readable would be used again"
+    if durable_acks:
+        begun_end = max([end for begun, _, end, _ in history.written if begun < calls], default=0)
+        assert log.next_offset <= begun_end + RESERVED, "a power loss skips no more than a mark reserves"
     assert log.next_offset > max(found, default=-1)
     assert log.record_count == len(found)
     before = log.next_offset
@@ -145,6 +150,41 @@ def test_every_acknowledged_record_survives_a_power_loss_at_every_call(seed: int
         replay.advance(calls)
         for variant in VARIANTS:
             check_crash(replay.crash(variant, random), history, calls)
+
+
+@pytest.mark.parametrize("boot_id", [b"start of a system"[:16], b""])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_log_equals_a_list_through_kills_at_any_moment(seed: int, boot_id: bytes) -> None:
+    """The process is killed, the system goes on: no offset is skipped, but for those of a batch that was being written where
+    the start of the system is not known."""
+    random = Random(seed)
+    files = RecordingFiles(seed=seed, boot_id=boot_id)
+    log = Log.open(files, DIRECTORY, options(), 1)
+    kept: list[Content] = []
+    for _ in range(8):
+        assert list(contents(log).values()) == kept
+        assert not boot_id or log.next_offset == len(kept)
+        assert log.recovery.lost == ()
+        noted = f"{DIRECTORY}/{END_FILE}" in files.names and any(files.content(f"{DIRECTORY}/{END_FILE}"))
+        began = len(files.calls)
+        history = work(log, files, random, random.randrange(1, 12))
+        calls = random.randrange(began, len(files.calls) + 1)
+        acked = [records for _, acked, _, records in history.written if acked <= calls]
+        begun = [records for begun, _, _, records in history.written if begun <= calls]
+        if not (acked or noted):
+            calls = len(files.calls)  # with `log.end` it begins to know its end
+            acked = begun = [records for _, _, _, records in history.written]
+        replay = Replay(files)
+        replay.advance(calls)
+        killed = replay.kill(random)
+        log = Log.open(killed, DIRECTORY, options(), 1)
+        found = list(contents(log).values())
+        least, most = (kept + [one for records in group for one in records.values()] for group in (acked, begun))
+        assert found[: len(least)] == least and most[: len(found)] == found, "all that was acknowledged, in order"
+        kept = found
+        log.close()
+        files = RecordingFiles(killed.snapshot(), seed=seed + 1, boot_id=boot_id)
+        log = Log.open(files, DIRECTORY, options(), 1)
 
 
 @pytest.mark.slow
@@ -243,7 +283,7 @@ def test_log_equals_a_dict_through_a_life_of_crashes(lives: list[tuple[int, floa
         survived = found
         readable |= found
         after.close()
-        files = RecordingFiles(crashed.snapshot(), seed=seed + 1)
+        files = RecordingFiles(crashed.snapshot(), seed=seed + 1, boot_id=crashed.boot_id)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])

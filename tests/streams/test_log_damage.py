@@ -12,6 +12,7 @@ from headwater.durable_files import documents
 from headwater.errors import CorruptLog
 from headwater.operations.inspection import survey
 from headwater.streams.clean_index import INDEX_FILE
+from headwater.streams.end_file import END_FILE
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log
 from headwater.streams.log_format import BATCH_HEADER_SIZE, RECORD_HEAD_SIZE
@@ -134,6 +135,25 @@ def test_a_tail_cut_at_every_byte_is_reported_and_its_offsets_are_never_used_aga
         again = Log.open(files, DIRECTORY, OPTIONS, 2)
         assert contents(again) == found | {offset: b"after"}
         again.close()
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_tail_cut_at_every_byte_after_a_power_loss_gives_no_offset_to_another_record(noted: bool) -> None:
+    """`log.end` is of an older time then, or lost; the mark reserves what later batches used."""
+    disk, before = small_log()
+    original = disk.contents[disk.names[SEGMENT]]
+    for size in range(HEAD_PAGE_SIZE, len(original)):
+        files = RecordingFiles(disk, boot_id=b"a start after it")
+        files.replace_content(SEGMENT, original[:size])
+        if not noted:
+            files.unlink(f"{DIRECTORY}/{END_FILE}")
+        log = Log.open(files, DIRECTORY, OPTIONS, 1)
+        found = contents(log)
+        assert list(found.items()) == list(before.items())[: len(found)]
+        assert log.next_offset >= len(before), "an offset would be used twice"
+        (damage,) = log.recovery.damage
+        assert (damage.start, damage.certain) == (len(found), noted)
+        assert damage.end >= len(before)
 
 
 @pytest.mark.parametrize("size", [0, 10, 511, 512, 1024, 4095])

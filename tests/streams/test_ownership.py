@@ -3,6 +3,7 @@
 from support.recording_files import RecordingFiles
 
 from headwater.durable_files import documents
+from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions
@@ -71,6 +72,29 @@ def test_a_state_of_an_older_time_never_has_newer_batches_cut_off() -> None:
     assert log.recovery.damage == ()
     assert any("older time" in note for note in log.recovery.notes)
     assert log.next_offset == 6
+
+
+def test_a_state_is_not_older_because_the_stop_s_mark_was_lost() -> None:
+    """It is not synced; the one before it reserves offsets that were not used."""
+    files = RecordingFiles(seed=5)
+    log = Log.open(files, "A", OPTIONS, 1)
+    log.stage(b"s", b"", b"one", 1)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+    path = f"A/{segment_name(0)}"
+    page = files.content(path)[:HEAD_PAGE_SIZE]
+    log.close()
+    batches = files.content(path)[HEAD_PAGE_SIZE:]
+    files.replace_content(path, page + batches)
+    files.boot_id = b"a start after it"
+    log = Log.open(files, "A", OPTIONS, 1)
+    assert (log.next_offset, log.recovery.damage, log.recovery.notes) == (1, (), ())
+    log.close()
+    junk = b"what nobody wrote into a closed log"
+    files.replace_content(path, page + batches + junk)
+    assert any("older time" in note for note in Log.open(files, "A", OPTIONS, 1).recovery.notes)
 
 
 def test_equal_generations_that_differ_are_told() -> None:

@@ -10,6 +10,7 @@ from headwater.streams.log import Log
 from headwater.streams.options import LogOptions, SyncPolicy
 from headwater.streams.recorded_end import read_recorded_end
 from headwater.streams.segment import segment_name
+from headwater.streams.writer import RESERVED
 
 PATH = f"log/{END_FILE}"
 NEWEST = f"log/{segment_name(0)}"
@@ -79,8 +80,14 @@ def test_what_a_checkpoint_or_the_caller_knows_counts_too() -> None:
     killed(files)
     assert read_recorded_end(files, "log", log.identity, 4).end.offset == 4
     log = opened(files, known_end=4)
+    (damage,) = log.recovery.damage
+    assert (damage.start, damage.kind) == (1, "missing") and log.next_offset >= 4, (
+        "a mark may have given it away, unused"
+    )
+    killed(files)
+    log = opened(files, known_end=400)
     (damage,) = log.recovery.lost
-    assert (damage.start, damage.kind) == (1, "missing") and log.next_offset >= 4
+    assert (damage.start, damage.kind) == (1, "missing") and log.next_offset >= 400
 
 
 def test_an_empty_directory_of_a_log_that_reached_further_is_a_loss() -> None:
@@ -98,11 +105,11 @@ def test_a_foreign_or_damaged_record_of_the_end_is_noted_and_not_believed(conten
     put_back(files, PATH, content)
     log = opened(files)
     (note,) = log.recovery.notes
-    assert END_FILE in note and log.recovery.damage == () and log.next_offset == 1
+    assert END_FILE in note and log.recovery.lost == () and log.next_offset == 1 + RESERVED
     append(log, b"more")
     killed(files)
     assert opened(files).recovery.notes == ()
-    assert read_recorded_end(files, "log", log.identity).end.offset == 2
+    assert read_recorded_end(files, "log", log.identity).end.offset == 2 + RESERVED
 
 
 @pytest.mark.parametrize(("sync", "known"), [("always", 2), ("interval", 1), ("never", 0)])
@@ -120,7 +127,7 @@ def test_a_disk_that_refuses_the_record_costs_nothing_else(caplog: pytest.LogCap
     files = RecordingFiles()
     log = opened(files)
     append(log, b"1")
-    files.faults[files.attempts + 3] = errno.EIO  # mark, batch, sync, log.end
+    files.faults[files.attempts + 2] = errno.EIO  # batch, sync, log.end
     append(log, b"2")
     append(log, b"3")
     assert log.failure is None and log.end_offset == 3

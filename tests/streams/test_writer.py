@@ -7,10 +7,12 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import DiskFull, WriteFailed
 from headwater.streams.active_segment import HASTENED
-from headwater.streams.head_page import SECTOR_SIZE
+from headwater.streams.head_page import SECTOR_SIZE, Mark, decode_marks
 from headwater.streams.log import Log
+from headwater.streams.log_state import RESERVATION
 from headwater.streams.options import LogOptions, SyncPolicy
-from headwater.streams.writer import StagedBatch
+from headwater.streams.segment import segment_name
+from headwater.streams.writer import RESERVED, StagedBatch
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 
@@ -34,7 +36,8 @@ def append(log: Log, payload: bytes) -> None:
 
 
 SAVE = [*["create", "write"] * 2, "sync", "sync", "rename", "rename", "sync_directory"]  # the log's state, twice
-APPEND = ["write", "write", "sync", "write"]  # mark, batch, fdatasync, log.end
+APPEND = ["write", "sync", "write"]  # batch, fdatasync, log.end
+MARKED = ["write", *APPEND]  # the first of RESERVED offsets, and the first in a segment
 
 
 def verbs(files: RecordingFiles, since: int) -> list[str]:
@@ -45,11 +48,37 @@ def test_the_first_write_reserves_offsets_durably_before_it_uses_one() -> None:
     files, log = open_log()
     before = len(files.calls)
     append(log, b"one")
-    assert verbs(files, before) == [*SAVE, *APPEND[:3], "create", "write"]
+    assert verbs(files, before) == [*SAVE, *MARKED[:3], "create", "write"]
 
 
-def test_marks_take_turns_and_go_out_before_their_batch() -> None:
+def test_a_mark_goes_out_before_its_batch_and_covers_those_after_it() -> None:
     files, log = open_log()
+    append(log, b"one")
+    marks = []
+    for offset in range(1, 2 * RESERVED + 9):
+        before = len(files.calls)
+        append(log, b"more")
+        places = [int(str(call[2])) for call in files.calls[before:] if call[0] == "write"]
+        assert places[-1] == 0 and len(places) in (2, 3), "the batch, and log.end"
+        if len(places) == 3:
+            marks.append((offset, places[0]))
+    assert marks == [(RESERVED + 1, SECTOR_SIZE), (2 * RESERVED + 2, 2 * SECTOR_SIZE)]
+
+
+def test_a_mark_reserves_no_more_than_the_state() -> None:
+    """Else the state would be taken for one of an older time."""
+    files = RecordingFiles()
+    log = Log.open(files, "log", OPTIONS, 1)
+    append(log, b"one")
+    log.staging.skip_to(RESERVATION - RESERVED // 2)
+    append(log, b"one of the last that are reserved")
+    mark, _, _ = decode_marks(files.content(f"log/{segment_name(0)}"), log.identity)
+    assert mark is not None and mark.assigned_end == 1 + RESERVATION
+
+
+def test_where_the_start_of_the_system_is_not_known_each_batch_has_its_mark_and_they_take_turns() -> None:
+    files = RecordingFiles(boot_id=b"")
+    log = Log.open(files, "log", OPTIONS, 1)
     append(log, b"one")
     places = []
     for _ in range(4):
@@ -58,6 +87,24 @@ def test_marks_take_turns_and_go_out_before_their_batch() -> None:
         places.append([int(str(call[2])) for call in files.calls[before:] if call[0] == "write"])
     assert [mark for mark, _, _ in places] == [SECTOR_SIZE, 2 * SECTOR_SIZE] * 2
     assert [batch for _, batch, _ in places] == sorted(batch for _, batch, _ in places)
+    files.locks.clear()
+    assert Log.open(files, "log", OPTIONS, 1).next_offset == 5
+
+
+def test_a_clean_stop_s_marks_reserve_nothing_also_where_the_last_batch_was_refused() -> None:
+    files, log = open_log()
+    append(log, b"one")
+    files.capacity = files.used
+    refused = seal(log, b"two")
+    with pytest.raises(DiskFull):
+        log.write(refused)
+    log.abandon(refused)
+    files.capacity = None
+    log.close()
+    mark, _, in_order = decode_marks(files.content(f"log/{segment_name(0)}"), log.identity)
+    assert (mark, in_order) == (Mark(1, 2), True)
+    log = Log.open(files, "log", OPTIONS, 1)
+    assert (log.next_offset, log.recovery.damage, log.recovery.notes) == (2, (), ())
 
 
 def test_a_new_segment_is_durable_and_named_by_the_state_before_its_first_batch() -> None:
@@ -66,7 +113,7 @@ def test_a_new_segment_is_durable_and_named_by_the_state_before_its_first_batch(
     before = len(files.calls)
     append(log, b"y" * 40_000)
     create = ["create", "write", "sync", "rename", "sync_directory"]
-    assert verbs(files, before) == [*create, *SAVE, *APPEND]
+    assert verbs(files, before) == [*create, *SAVE, *MARKED]
 
 
 def test_never_means_no_sync_of_batches_but_the_reservation_is_durable() -> None:
@@ -74,9 +121,9 @@ def test_never_means_no_sync_of_batches_but_the_reservation_is_durable() -> None
     append(log, b"one")
     before = len(files.calls)
     append(log, b"two")
-    assert verbs(files, before) == ["write", "write"]
+    assert verbs(files, before) == ["write"]
     log.sync()
-    assert verbs(files, before) == ["write", "write", "sync", "create", "write"]
+    assert verbs(files, before) == ["write", "sync", "create", "write"]
 
 
 def test_never_means_no_sync_of_a_new_segment_either_but_the_old_index_is_taken_back() -> None:
@@ -140,7 +187,7 @@ def test_no_room_at_any_call_of_a_roll_leaves_the_log_usable_or_read_only_and_ne
 def test_an_undo_that_fails_makes_the_log_read_only() -> None:
     files, log = open_log()
     append(log, b"one")
-    files.faults |= {files.attempts + 1: errno.ENOSPC, files.attempts + 2: errno.EIO}  # the batch, the truncation
+    files.faults |= {files.attempts: errno.ENOSPC, files.attempts + 1: errno.EIO}  # the batch, the truncation
     with pytest.raises(WriteFailed, match="undo"):
         log.write(seal(log, b"two"))
     assert log.failure is not None

@@ -17,13 +17,16 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Literal
 
 from headwater.durable_files.files import File, FileRange
 
 SECTOR = 512
+PAGE = 4096
 Variant = Literal["nothing", "everything", "torn"]
+_STARTS = count()
 VARIANTS: tuple[Variant, ...] = ("nothing", "everything", "torn")
 Call = tuple[str, object, object, object]  # verb, inode or path, argument, argument
 
@@ -110,9 +113,11 @@ class RecordingFile:
 
 class RecordingFiles:
     """Starts from `disk`. `calls` grows by one per changing call; `faults` maps the ordinal of such a call (counted in
-    `attempts`) to the errno it raises; `capacity` limits the sum of all file sizes; `read_error` fails every pread."""
+    `attempts`) to the errno it raises; `capacity` limits the sum of all file sizes; `read_error` fails every pread.
+    `boot_id`: of the start of the system."""
 
-    def __init__(self, disk: Disk | None = None, seed: int = 0) -> None:
+    def __init__(self, disk: Disk | None = None, seed: int = 0, boot_id: bytes = b"boot of the test") -> None:
+        self.boot_id = boot_id
         self.start = disk or Disk()
         self.names = dict(self.start.names)
         self.live = {inode: bytearray(content) for inode, content in self.start.contents.items()}
@@ -260,14 +265,32 @@ class RecordingFiles:
         self.locks.add(path)
         return RecordingFile(self, file._inode, locked=path)
 
+    def redo(self, call: Call) -> None:
+        """A call that another made, from the same start."""
+        verb, what, *_ = call
+        if verb in ("write", "truncate"):
+            assert isinstance(what, int)
+            _change_content(self.live.setdefault(what, bytearray()), call)
+        elif verb not in ("sync", "limbo", "sync_directory"):
+            disk = Disk(self.names, {}, self.directories)
+            _change_name(disk, call)
+            if verb == "create":
+                assert isinstance(call[2], int)
+                self.live[call[2]] = bytearray()
+        self._next_inode = max(self.live, default=0) + 1
+
     def entropy(self, size: int) -> bytes:
         return self.random.randbytes(size)
+
+    def boot(self) -> bytes:
+        return self.boot_id
 
 
 class Replay:
     """The disk that `files` recorded, call by call. `position` calls have been made."""
 
     def __init__(self, files: RecordingFiles) -> None:
+        self._files = files
         self._calls = files.calls
         self._durable = Disk(dict(files.start.names), {}, set(files.start.directories))
         self._contents = {inode: bytearray(content) for inode, content in files.start.contents.items()}  # durable ones
@@ -291,7 +314,21 @@ class Replay:
             _change_name(disk, change)
         for inode in disk.names.values():
             disk.contents[inode] = self._content(inode, variant, random)
-        return RecordingFiles(disk, seed=random.randrange(1 << 30))
+        return RecordingFiles(disk, seed=random.randrange(1 << 30), boot_id=b"boot %11d" % next(_STARTS))
+
+    def kill(self, random: Random) -> RecordingFiles:
+        """What the system has if the process is killed now, in the next call: all that it wrote, and of a write any number
+        of whole pages."""
+        killed = RecordingFiles(self._files.start, seed=random.randrange(1 << 30), boot_id=self._files.boot_id)
+        for call in self._calls[: self.position]:
+            killed.redo(call)
+        following = self._calls[self.position : self.position + 1]
+        for verb, inode, position, data in following:
+            if verb == "write":
+                assert isinstance(position, int) and isinstance(data, bytes)
+                pages = range(PAGE - position % PAGE, len(data), PAGE)
+                killed.redo((verb, inode, position, data[: random.choice((0, *pages, len(data)))]))
+        return killed
 
     def make(self, call: Call) -> None:
         """One call, whether it is in the list or not."""

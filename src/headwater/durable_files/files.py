@@ -23,7 +23,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Protocol, runtime_checkable
 
 import cython
@@ -40,6 +40,8 @@ from headwater.errors import DiskFull, StorageError
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+BOOT_SIZE = 16
 SENT_PIECE = 512 << 10  # bytes of a range that are read and sent together: half of a usual L2 cache
 SENT_AT_ONCE = 2 << 20  # bytes of a range in one call: others are served before the rest of a large batch
 MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: more buffers than this in one writev is EINVAL
@@ -132,6 +134,10 @@ class Files(Protocol):
 
     def entropy(self, size: int) -> bytes:
         """Unpredictable bytes."""
+
+    def boot(self) -> bytes:
+        """16 bytes that are others after each start of the system, or nothing where the system has none. While they are the
+        same, what was written is there, synced or not."""
 
 
 @runtime_checkable
@@ -393,6 +399,9 @@ class OsFiles:
     def entropy(self, size: int) -> bytes:
         return os.urandom(size)
 
+    def boot(self) -> bytes:
+        return _boot()
+
 
 class ReadOnlyFiles(OsFiles):
     """The real file system, opened read-only: works on a mount that cannot be written to."""
@@ -413,6 +422,16 @@ def _full_sync(descriptor: int) -> None:
 
 FULL_SYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)
 _sync: Callable[[int], None] = _full_sync if FULL_SYNC else os.fdatasync
+
+
+@cache
+def _boot() -> bytes:
+    try:
+        with open(BOOT_ID, encoding="ascii") as file:
+            boot = bytes.fromhex(file.read().replace("-", ""))
+    except (OSError, ValueError):  # not Linux, or one without /proc
+        return b""
+    return boot if len(boot) == BOOT_SIZE else b""
 
 
 def descriptors() -> int:

@@ -51,6 +51,9 @@ class MemoryFile:
         """Do nothing: there is no handle."""
 
 
+_BOOT = b"it ends with this"[:16]  # the process, and what it has in memory
+
+
 class MemoryFiles:
     """A tree of names and bytearrays. `entropy(size)` returns unpredictable bytes (os.urandom)."""
 
@@ -100,6 +103,9 @@ class MemoryFiles:
 
     def entropy(self, size: int) -> bytes:
         return self._entropy(size)
+
+    def boot(self) -> bytes:
+        return _BOOT
 
 
 def _missing(path: str) -> FileNotFoundError:

@@ -46,8 +46,9 @@ class ActiveSegment:
 
     def mark(self, durable_end: cython.longlong, assigned_end: cython.longlong) -> cython.int:
         """Write the next mark into the head page (head_page.py)."""
-        self._turn += 1
-        self._file.pwrite([mark_sector(durable_end, assigned_end, self.identity)], mark_position(self._turn))
+        turn: cython.longlong = self._turn + 1
+        self._file.pwrite([mark_sector(durable_end, assigned_end, self.identity)], mark_position(turn))
+        self._turn = turn  # not after a failure: the slot with the newest mark must stay
         return 0
 
     def write(self, pieces: list[bytes], size: cython.longlong) -> cython.int:

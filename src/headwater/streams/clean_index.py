@@ -26,7 +26,7 @@ from google_crc32c import value as crc32c
 
 from headwater.durable_files.documents import NO_IDENTITY
 from headwater.durable_files.files import Files
-from headwater.streams.head_page import HEAD_PAGE_SIZE
+from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark
 from headwater.streams.index import SparseIndex
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.recovery import SegmentFacts, end_without_zeros, examine, note_head
@@ -207,10 +207,16 @@ def facts_of(
             return None
         if size < facts.end_position:
             return None
-        if may_have_grown and (facts.mark is None or facts.mark.assigned_end < segment.end_offset):
+        if may_have_grown and (facts.mark is None or _reach(facts.mark, is_last) < segment.end_offset):
             return None  # an older copy of the file with the same length, because room was reserved ahead in it
         found.append(facts)
     return found
+
+
+def _reach(mark: Mark, is_last: bool) -> int:
+    """How far a segment must have reached for this to be its mark. A checkpoint has what it knows of the newest segment
+    marked as durable; in other segments a mark covers later offsets, too."""
+    return mark.durable_end if is_last else mark.assigned_end
 
 
 def absences_of(index: CleanIndex) -> OffsetSet:

@@ -5,6 +5,7 @@ cdef class EndNote:
     cdef object _files
     cdef str _directory
     cdef bytes _identity
+    cdef bytes _boot
     cdef object _file
     cdef bint _usable
 

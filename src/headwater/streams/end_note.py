@@ -8,8 +8,13 @@ import logging
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.headwater.streams.end_file import encode_end
+else:
+    from headwater.streams.end_file import encode_end
+
 from headwater.durable_files.files import File, Files, keep
-from headwater.streams.end_file import END_FILE, encode_end
+from headwater.streams.end_file import END_FILE, encode_boot
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +26,7 @@ class EndNote:
         self._files = files
         self._directory = directory
         self._identity = identity
+        self._boot = encode_boot(files.boot())
         self._file: File | None = None
         self._usable = True
 
@@ -31,7 +37,7 @@ class EndNote:
         try:
             if self._file is None:
                 self._file = self._open()
-            self._file.pwrite([encode_end(self._identity, end, base_offset, size)], 0)
+            self._file.pwrite([encode_end(self._identity, end, base_offset, size, self._boot)], 0)
         except OSError as error:
             self._usable = False
             logger.warning("log_end_not_noted directory=%s reason=%s", self._directory, error)

@@ -188,7 +188,8 @@ def _recover(
         decision = decide(facts, None, testimony.end)
         if not bases:
             decision = decision._replace(next_offset=max(first, testimony.end.offset))
-        state = LogState(mine, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
+        reserved_end = max([decision.next_offset, *(item.mark.assigned_end for item in facts[-1:] if item.mark)])
+        state = LogState(mine, first, reserved_end, bases[-1] if bases else 0, marks_are_synced=True)
         path = f"{directory}/{STATE_DOCUMENT}"
         with SyncGroup(files) as group:
             documents.write_temporaries(files, group, path, state.encode(), mine)
@@ -258,8 +259,7 @@ def _since_checkpoint(
     known_end = max(first, checkpoint.end)
     absent.add(first, max(first, checkpoint.start))
     gone = absent.count(first, known_end)
-    end = max(facts[-1].end_offset, facts[-1].mark.assigned_end if facts[-1].mark is not None else 0)
-    absences(facts, state.start_offset, end, absent)
+    absences(facts, state.start_offset, facts[-1].end_offset, absent)
     same = absent.count(first, known_end) == gone
     return Found(facts, notes, absent, checkpoint.contents.document if same else None, checkpoint.end)
 

@@ -27,7 +27,7 @@ from headwater.durable_files.files import Files
 from headwater.errors import CorruptLog
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_marks, decode_segment_head
 from headwater.streams.log_state import LogState
-from headwater.streams.recovery import identity_of
+from headwater.streams.recovery import examine, identity_of
 from headwater.streams.segment import segment_name
 
 STATE_DOCUMENT = "log.state"
@@ -101,13 +101,17 @@ def not_older_than(files: Files, directory: str, bases: Sequence[int], state: Lo
     newest = bases[-1]
     file = files.open(f"{directory}/{segment_name(newest)}")
     try:
-        page = file.pread(HEAD_PAGE_SIZE, 0)
+        mark, _, _ = decode_marks(file.pread(HEAD_PAGE_SIZE, 0), state.identity)
+        end = max(newest, mark.assigned_end if mark is not None else 0)
+        if end <= state.reserved_end:
+            return state
+        if state.closed and newest <= state.reserved_end:
+            # The stop's own mark may be lost (it is not synced), and the one before it reserves offsets that were not used.
+            found = examine(file.pread, file.size(), segment_name(newest), newest, state.identity, end)
+            if found.end_offset <= state.reserved_end and not found.tail:
+                return state
     finally:
         file.close()
-    mark, _, _ = decode_marks(page, state.identity)
-    end = max(newest, mark.assigned_end if mark is not None else 0)
-    if end <= state.reserved_end:
-        return state
     notes.append(f"{directory}/{STATE_DOCUMENT} is of an older time than {segment_name(newest)}")
     return replace(state, reserved_end=end, index_crc=0, closed=False)
 

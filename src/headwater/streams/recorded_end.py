@@ -1,10 +1,10 @@
 """Lower bounds of the log's end, from the files beside its segments.
 
-The marks of the newest segment give the log's end. If the segment was replaced by an older copy of itself, its marks
-are older too, and do not show what is missing. Three other files have a lower bound of the end, which is never too
-high:
+The marks of the newest segment give a bound that the log's end is not above. If the segment was replaced by an older copy
+of itself, its marks are older too, and do not show what is missing. Three other files have a lower bound of the end, which
+is never too high:
 
-    log.end          exact after a kill, after a power loss as old as the last write-back (end_file.py)
+    log.end          exact after a kill, and says so; after a power loss as old as the last write-back (end_file.py)
     log.checkpoint   how far the log reached when it was made (clean_index.py)
     log.state        the exact end, after a clean stop (log_state.py)
 
@@ -35,7 +35,10 @@ def read_recorded_end(files: Files, directory: str, identity: bytes, known: int 
     checkpoint = read_checkpoint(files, directory)
     for name, claim in (
         (END_FILE, _read_end(files, f"{directory}/{END_FILE}")),
-        (CHECKPOINT_FILE, (checkpoint.owner, RecordedEnd(checkpoint.end)) if checkpoint is not None else None),
+        (
+            CHECKPOINT_FILE,
+            (checkpoint.owner, RecordedEnd(checkpoint.end, durable=checkpoint.end)) if checkpoint is not None else None,
+        ),
     ):
         if claim is None:
             continue
@@ -45,9 +48,15 @@ def read_recorded_end(files: Files, directory: str, identity: bytes, known: int 
         elif owner != identity:
             found.strangers.append((f"{directory}/{name}", f"is of the log {owner.hex()}"))
         else:
-            newest = end if end.size else found.end
-            found = found._replace(end=newest._replace(offset=max(found.end.offset, end.offset)))
+            found = found._replace(end=_joined(found.end, end))
     return found
+
+
+def _joined(known: RecordedEnd, end: RecordedEnd) -> RecordedEnd:
+    """The higher of both. Only the highest can be exact."""
+    newest = end if end.size else known
+    offset, durable = max(known.offset, end.offset), max(known.durable, end.durable)
+    return newest._replace(offset=offset, durable=durable, is_exact=newest.is_exact and newest.offset == offset)
 
 
 def _read_end(files: Files, path: str) -> tuple[bytes, RecordedEnd] | None:
@@ -56,6 +65,6 @@ def _read_end(files: Files, path: str) -> tuple[bytes, RecordedEnd] | None:
     except FileNotFoundError:
         return None
     try:
-        return decode_end(file.pread(END_FILE_SIZE, 0))
+        return decode_end(file.pread(END_FILE_SIZE, 0), files.boot())
     finally:
         file.close()

@@ -8,9 +8,13 @@ its offset range, and left where it is.
 `examine` walks one segment (walking.py) and keeps what the log needs to know. `decide` takes all segments and the log's
 state, and decides what is lost, what to cut, and the first offset that was certainly never used:
 
-1. Every write carries a mark in the segment's head page: offsets below `durable_end` are on disk, those below
-   `assigned_end` may be. Both are part of the same fdatasync. So, when marks are in order, nothing at or above the
-   newest `assigned_end` was ever visible, wherever the tail of the file was cut.
+0. Nothing is readable before it is durable (sync policy `always`), so a crash alone takes nothing that was ever read: the
+   log ends where its file ends. The rest is about files that something else has damaged, too.
+1. A write that reaches beyond the last mark in the segment's head page carries one: offsets below `durable_end` are on
+   disk, those below `assigned_end` may be given away by this write and later ones. Both are part of the same fdatasync.
+   So, when marks are in order, nothing at or above the newest `assigned_end` was ever visible, wherever the tail of the
+   file was cut. After a kill `log.end` knows the end exactly, and after a stop the state does; only where the system was
+   started anew since, the offsets up to `assigned_end` are skipped.
 2. Where marks cannot be trusted (a damaged head page, a segment that is gone, a sync policy under which a power loss
    takes marks along), the reservation of the log's state decides: it is durable before any offset below it is used.
 3. Where the state is gone too, the highest end that any intact byte names.
@@ -288,9 +292,9 @@ def decide(segments: list[SegmentFacts], state: LogState | None, recorded: Recor
             damage.append(Damage("missing", first, reserved, True, "", 0, 0))
         return Decision(reserved, None, True, damage, notes)
     last = segments[-1]
-    durable = last.mark.durable_end if last.mark and last.page_in_order else MAX_OFFSET
+    durable = max(recorded.durable, last.mark.durable_end) if last.mark and last.page_in_order else MAX_OFFSET
     damage.extend(_spoiled_middle(last, durable))
-    return _decide_end(last, max(first, last.end_offset), recorded_end, state, damage, notes)
+    return _decide_end(last, max(first, last.end_offset), recorded_end, recorded, state, damage, notes)
 
 
 def _older_copies(segments: list[SegmentFacts], state: LogState | None, recorded: RecordedEnd) -> list[str]:
@@ -316,6 +320,7 @@ def _decide_end(
     last: SegmentFacts,
     found_end: int,
     recorded_end: int,
+    recorded: RecordedEnd,
     state: LogState | None,
     damage: list[Damage],
     notes: list[str],
@@ -324,24 +329,29 @@ def _decide_end(
     mark = last.mark or Mark(found_end, found_end)
     proved = max(found_end, mark.assigned_end)
     newest_is_gone = state is not None and last.base_offset < state.active_base
-    older = proved < recorded_end  # the segment was replaced by an older copy of itself
-    next_offset = max(proved, recorded_end)
+    is_exact = recorded.is_exact or (state is not None and state.closed)
+    # The segment was replaced by an older copy of itself. Where the end is not known exactly, its mark may be too old, too.
+    older = proved < recorded_end or (not is_exact and found_end < recorded.durable)
+    next_offset = max(found_end if is_exact else proved, recorded_end)
     if state is not None and (older or newest_is_gone or not last.page_in_order or not state.marks_are_synced):
         next_offset = max(next_offset, state.reserved_end)
     cut_at = last.end_position if last.tail and last.head is not None else None
     # A segment gets its name after its head page is durable, but for sync policy `never`: no crash leaves a shorter file.
     short = last.file_size < HEAD_PAGE_SIZE and (state is None or state.marks_are_synced)
-    certain = mark.durable_end > found_end or newest_is_gone or older or short
+    # After a stop, and behind what it marked as durable, the offsets up to the end were given up, not lost.
+    is_known_gap = state is not None and state.closed and mark == Mark(found_end, next_offset)
+    certain = max(mark.durable_end, recorded.durable) > found_end or newest_is_gone or older or short
     if last.tail:
         kind: DamageKind = "corrupt" if cut_at is None else "torn"
         damage.append(Damage(kind, found_end, next_offset, certain, last.name, last.end_position, last.tail))
-    elif next_offset > found_end:
+    elif next_offset > found_end and not is_known_gap:
         damage.append(Damage("missing", found_end, next_offset, certain, last.name, last.file_size, 0))
     elif newest_is_gone and state is not None:
         # No offset is missing, but deletions are noted in the newest segment, too.
         notes.append(f"the newest segment, that of offset {state.active_base}, is gone; deleted records may be back")
     # A jump by reservation is in no mark of this segment: a new segment's name and head carry it from now on.
-    roll = newest_is_gone or not last.page_in_order or next_offset > proved
+    # And what is certainly lost is reported once, not by each opening until records follow.
+    roll = newest_is_gone or not last.page_in_order or next_offset > proved or found_end < recorded.durable
     if roll and last.tail and next_offset == last.base_offset:
         next_offset += 1  # the new segment must not take the name of a file that still holds something
     return Decision(next_offset, cut_at, roll, damage, notes)

@@ -33,12 +33,15 @@ cdef class LogWriter:
     cdef long long _written_end
     cdef long long _durable_end
     cdef long long _next_offset
+    cdef long long _marked_end
+    cdef long long _ahead
     cdef bint _unsynced
     cdef long long _synced_at_ns
     cdef readonly object failure
 
     cpdef write(self, StagedBatch batch)
     cdef int _append(self, long long end_offset, list[bytes] pieces, long long size) except? -1
+    cdef int _mark(self, long long assigned_end) except? -1
     cdef int _sync_as_chosen(self, StagedBatch batch) except? -1
     cdef int _fdatasync(self) except? -1
     cdef int _note_durable(self) except? -1

@@ -1,9 +1,10 @@
 # cython: boundscheck=True, wraparound=True
 """The writing half of the log: one worker thread at a time, one staged batch after the other.
 
-`LogWriter.write` appends a staged batch to the active segment: the mark into the head page, the encoded batches to the
-end of the file, then one fdatasync for both. It opens a new segment when the active one is full. Its parts belong to the
-worker thread: the file that is written to (active_segment.py), the saved state (saved_state.py) and the note of the
+`LogWriter.write` appends a staged batch to the active segment: the encoded batches to the end of the file, then one
+fdatasync. Where the batch reaches beyond the last mark, one that reserves `RESERVED` offsets more is written into the head
+page before it, and made durable by the same fdatasync. It opens a new segment when the active one is full. Its parts belong
+to the worker thread: the file that is written to (active_segment.py), the saved state (saved_state.py) and the note of the
 durable end (end_note.py). The loop thread learns the outcome only from the `StagedBatch`, whose `placed` is read after
 `write` has returned.
 
@@ -32,7 +33,7 @@ from headwater.durable_files.files import Files, storage_error
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.active_segment import create_segment
 from headwater.streams.compaction import rewrite
-from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead
+from headwater.streams.head_page import HEAD_PAGE_SIZE, MARK_SLOTS, Mark, SegmentHead
 from headwater.streams.iggy_records import ReadyBatch
 from headwater.streams.log_format import BatchBuilder
 from headwater.streams.log_state import LogState
@@ -44,6 +45,9 @@ from headwater.streams.upkeep import Upkeep
 
 CHECKPOINT_FILE = "log.checkpoint"
 NEW_ENDING = ".new"
+# Offsets that a mark gives away ahead, and that a power loss may skip. A mark costs 11 us of an fdatasync of 117, for it
+# lies in another page than the batch, and 7,100 instructions: one in 256 appends costs nothing.
+RESERVED: int = 256
 
 
 class PlacedBatch:
@@ -114,6 +118,9 @@ class LogWriter:
         self._written_end = active.end_offset
         self._durable_end = active.end_offset
         self._next_offset = next_offset
+        self._marked_end = -1  # of the last mark in the active segment by this process
+        # Where a start of the system has no id, a kill would skip offsets, too.
+        self._ahead = RESERVED if files.boot() else 0
         self._unsynced = False
         self._synced_at_ns = 0
         self.failure: WriteFailed | None = None
@@ -265,9 +272,15 @@ class LogWriter:
 
     def _save_checkpoint(self, content: bytes) -> None:
         """Nothing depends on a checkpoint: if it cannot be written, the last one stays. The records that it describes
-        are made durable first."""
+        are made durable first, then the mark that it is checked by."""
         if self._unsynced:
             self.sync()
+        try:
+            # By this mark an older copy of the segment, from before what the checkpoint knows, is recognized.
+            self._mark(max(self._marked_end, self._next_offset))
+        except OSError as error:
+            raise storage_error("mark the log's end", error) from error
+        self._fdatasync()
         path = f"{self._directory}/{CHECKPOINT_FILE}"
         try:
             file = self._files.create(path + NEW_ENDING)
@@ -303,7 +316,9 @@ class LogWriter:
                 if self._unsynced:
                     self._fdatasync()
                 self._active.trim(self._options.preallocate_bytes)
-                self._active.mark(self._written_end, self._next_offset)
+                self._durable_end = self._written_end
+                for _ in range(MARK_SLOTS):  # of two with one durable end, the one that reserves more would count
+                    self._mark(self._next_offset)
                 state = replace(self._saved.state, start_offset=start_offset, reserved_end=self._next_offset)
                 state = replace(state, active_base=self._active.base_offset, marks_are_synced=True, closed=True)
                 crc = write_index() if write_index is not None else 0
@@ -335,14 +350,16 @@ class LogWriter:
         known = (self._active.segment.facts.generation, self._active.position)
         self._saved.seal(self._active.base_offset, known)
         self._active = active
+        self._marked_end = -1
 
     def _append(self, end_offset: cython.longlong, pieces: list[bytes], size: cython.longlong) -> cython.int:
-        """Mark first, then the batch: a process killed between the two leaves a gap, never an offset used twice."""
+        """Where the last mark does not cover the batch, a mark first."""
         active: ActiveSegment = self._active
         active.make_room(size, self._options.preallocate_bytes, self.segment_bytes)
         try:
-            active.mark(self._durable_end, end_offset)
-            self._next_offset = end_offset  # whatever becomes of the batch: the mark has assigned its offsets
+            if end_offset > self._marked_end:
+                self._mark(max(end_offset, min(end_offset + self._ahead, self._saved.state.reserved_end)))
+            self._next_offset = end_offset  # whatever becomes of the batch
             active.write(pieces, size)
         except OSError as error:
             failure = storage_error("write", error)
@@ -351,6 +368,11 @@ class LogWriter:
             raise
         self._unsynced = True
         self._written_end = end_offset
+        return 0
+
+    def _mark(self, assigned_end: cython.longlong) -> cython.int:
+        self._active.mark(self._durable_end, assigned_end)
+        self._marked_end = assigned_end
         return 0
 
     def _undo(self) -> None:
