@@ -18,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from headwater.authorization.permissions import Rules
+from headwater.model.thinning import thin_out
 
 REMEMBERED: int = 1024  # cached results of each kind
 REPLIES: int = 1 << 16  # reply subjects kept, 200 bytes each: the most requests that one client may leave unanswered
@@ -57,7 +58,7 @@ class Guard:
         if allowed is None:
             allowed = self.rules.may_publish(name)
             if len(self._published) >= REMEMBERED:
-                self._published.clear()
+                thin_out(self._published)
             self._published[name] = allowed
         if allowed:
             self._last_published = name
@@ -89,7 +90,7 @@ class Guard:
         if denied is None:
             denied = self.rules.subscribe_deny.has(key[0], queue)
             if len(self._denied) >= REMEMBERED:
-                self._denied.clear()
+                thin_out(self._denied)
             self._denied[key] = denied
         self._last_delivered, self._last_queue, self._last_denied = key[0], queue, denied
         return denied

@@ -26,6 +26,7 @@ else:
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.model.header_block import lookup
 from headwater.model.long_numbers import read_number, write_number
+from headwater.model.thinning import thin_out
 from headwater.streams.log import StoredRecord
 
 INCREMENT_HEADER = b"Nats-Incr"
@@ -204,8 +205,8 @@ class Sums:
         return 0
 
     def _remember(self, subject: bytes, held: _Held) -> cython.int:
-        if len(self._written) >= MOST_REMEMBERED:
-            self._written.clear()
+        if len(self._written) >= MOST_REMEMBERED and subject not in self._written:
+            thin_out(self._written)
         self._written[subject] = held
         return 0
 

@@ -32,6 +32,7 @@ else:
     from headwater.streams.log_format import StoredRecord
 
 from headwater.model.subject import is_literal
+from headwater.model.thinning import thin_out
 from headwater.streams.log_reader import Wanted
 
 STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; what STREAM.INFO calls bytes includes them
@@ -92,7 +93,7 @@ class SubjectFilter:
         known: bool | None = self._known.get(subject)
         if known is None:
             if len(self._known) >= CACHED_SUBJECTS:
-                self._known.clear()
+                thin_out(self._known)
             known = self._known[subject] = matches_one(self._wild, subject)
         return known is True
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from headwater.authorization.permissions import SubjectSet
 from headwater.model.subject import encode_subjects, is_literal
+from headwater.model.thinning import thin_out
 from headwater.options.access import SubjectRules
 from headwater.wire.peer_documents import SubjectLists
 
@@ -44,7 +45,7 @@ class Crossing:
                 all(each.has(subject) for each in self._allowed) and not self._denied.has(subject)
             )
             if len(self._known) >= REMEMBERED:
-                self._known.clear()
+                thin_out(self._known)
             self._known[subject] = known
         return known
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from headwater.model.subject import is_valid_subject
 from headwater.model.subject_match import matches
+from headwater.model.thinning import thin_out
 
 _FUNCTION = re.compile(r"\{\{\s*([A-Za-z]+)\s*\(([^)]*)\)\s*\}\}")
 _PLACE = re.compile(r"\$(\d+)")
@@ -102,7 +103,7 @@ class SubjectTransform:
         result = self._copy(subject) if self._copied is not None else self._made(subject, choose)
         if not self._by_chance:
             if len(self._results) >= _REMEMBERED:
-                self._results.clear()
+                thin_out(self._results)
             self._results[subject] = result
         return result
 
