@@ -266,6 +266,24 @@ def test_records_from_nats_are_translated_and_deleted_ones_left_out() -> None:
     with_partition(work)
 
 
+def test_records_with_the_times_of_a_copied_stream_are_read_however_far_apart_they_are() -> None:
+    hour = 3600 * 10**9
+
+    async def work(partition: Partition) -> None:
+        log = partition.log
+        for number in range(6):
+            log.stage(b"copied", b"", b"p%d" % number, hour * number)
+        staged = log.seal()
+        assert staged is not None
+        log.write(staged)
+        log.publish(staged)
+        assert polled(partition, 1, 4) == [(number, b"p%d" % number) for number in range(1, 5)]
+        found = messages(b"".join(partition.poll(0, 9, 0).read()))
+        assert [message.origin_timestamp for message in found] == [hour * number // MICROSECONDS for number in range(6)]
+
+    with_partition(work)
+
+
 def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
     block = bytes(Headers([("A", "1"), ("Iggy-Message-Id", "7")]))
     part = part_of(StoredRecord(3, 9 * MICROSECONDS, b"orders.eu", block, b"x"), 5)

@@ -6,7 +6,7 @@ strings: the stored batches of the range, the first and the last cut if necessar
 batches are not read if the transport can send them from the file.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from headwater.durable_files.files import FileRange, storage_error
@@ -14,7 +14,7 @@ from headwater.errors import HeaderError, StorageError
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.writers import Writers
 from headwater.iggy.unique_ids import UniqueIds
-from headwater.iggy_wire.batches import Part, build_stored, cut, first_messages, stamp_and_seal
+from headwater.iggy_wire.batches import MAX_TIMESTAMP_DELTA, Part, build_stored, cut, first_messages, stamp_and_seal
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import PollingStrategy, StrategyKind
 from headwater.model.header_mapping import nats_to_typed
@@ -203,45 +203,63 @@ class Partition:
             last = offset - 1
         if taken < count and size < most:
             expected = 1 if self._last_size >= LARGE_BATCH else min(count * USUAL_MESSAGE, most)
-            for batch in self.log.batches(offset, expected):
-                if not batch.header.holds_records:
-                    continue
-                self._last_size = batch.header.body_size
-                part, number, last_here = self._part(batch, offset, count - taken, shown_id)
+            for part, number, last_here in self._parts(offset, expected, count - taken, shown_id):
                 if found and size + len(part) > most:
                     break
-                if number:
-                    found.append(part)
-                    taken += number
-                    size += len(part)
-                    last = last_here
+                found.append(part)
+                taken += number
+                size += len(part)
+                last = last_here
                 if taken >= count or size >= most:
                     break
         return Polled(found, taken, last, self.current_offset)
 
-    def _part(self, batch: StoredBatch, offset: int, count: int, shown_id: int) -> tuple[bytes, int, int]:
-        """(bytes, messages, offset of the last) of the part of a batch from `offset` on."""
-        header = batch.header
-        if header.dialect != DIALECT_IGGY:
-            return self._translated(batch, offset, count, shown_id)
-        first = max(0, offset - header.base_offset)
-        number = min(count, header.record_count - first)
-        if number == header.record_count:
-            return batch.body, number, header.end_offset - 1
-        return cut(batch.body, first, number), number, header.base_offset + first + number - 1
+    def _parts(self, offset: int, expected: int, count: int, shown_id: int) -> Iterator[tuple[bytes, int, int]]:
+        """(batch, messages, offset of the last) of each piece of an answer, from `offset` on, up to `count` messages."""
+        for batch in self.log.batches(offset, expected):
+            header = batch.header
+            if not header.holds_records:
+                continue
+            self._last_size = header.body_size
+            if header.dialect != DIALECT_IGGY:
+                for run in _runs(self._records(batch, offset, count)):
+                    yield _translated(run, shown_id), len(run), run[-1].offset
+                    count -= len(run)
+                continue
+            first = max(0, offset - header.base_offset)
+            number = min(count, header.record_count - first)
+            if number == header.record_count:
+                yield batch.body, number, header.end_offset - 1
+            else:
+                yield cut(batch.body, first, number), number, header.base_offset + first + number - 1
+            count -= number
 
-    def _translated(self, batch: StoredBatch, offset: int, count: int, shown_id: int) -> tuple[bytes, int, int]:
+    def _records(self, batch: StoredBatch, offset: int, count: int) -> list[StoredRecord]:
         records: list[StoredRecord] = []
         cursor = batch.cursor()
         while len(records) < count and cursor.advance():
             if cursor.offset >= offset and not self.log.is_absent(cursor.offset):
                 records.append(cursor.record())
-        if not records:
-            return b"", 0, -1
-        timestamp = records[0].timestamp_ns // NANOSECONDS
-        offsets = [record.offset for record in records]
-        parts = [part_of(record, timestamp) for record in records]
-        return build_stored(parts, offsets, shown_id, timestamp), len(parts), offsets[-1]
+        return records
+
+
+def _runs(records: list[StoredRecord]) -> Iterator[list[StoredRecord]]:
+    """The records in runs that one batch of Iggy's can hold: those of a copied or restored stream have the times of the
+    original, and many of them may have been written at once."""
+    run: list[StoredRecord] = []
+    for record in records:
+        if run and record.timestamp_ns - run[0].timestamp_ns > MAX_TIMESTAMP_DELTA * NANOSECONDS:
+            yield run
+            run = []
+        run.append(record)
+    if run:
+        yield run
+
+
+def _translated(run: list[StoredRecord], shown_id: int) -> bytes:
+    timestamp = run[0].timestamp_ns // NANOSECONDS
+    parts = [part_of(record, timestamp) for record in run]
+    return build_stored(parts, [record.offset for record in run], shown_id, timestamp)
 
 
 def _id_in(headers: Headers) -> int:
