@@ -1,5 +1,7 @@
 """The sparse index points at or before every batch, and not far before."""
 
+from bisect import bisect_right
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +22,16 @@ def test_every_batch_is_found_at_or_a_little_before_its_place(batches: list[tupl
         assert found <= at < found + SPACING + max(size for _, _, size in placed)
         assert (found_base, found) in [(known, place) for known, place, _ in placed]
     assert len(index) <= 1 + (position - 4096) // SPACING
+
+
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(0, 3100))
+def test_the_entry_of_any_offset_is_the_last_that_begins_there_or_before(spans: list[int], wanted: int) -> None:
+    index, offset = SparseIndex(4096), 100
+    for number, span in enumerate(spans):
+        index.add(offset, 4096 * (number + 1))
+        offset += span
+    for each in (0, 99, 100, wanted, offset - 1, offset, 1 << 40):
+        assert index.entry(each) == bisect_right(index.offsets, each) - 1
 
 
 def test_an_empty_index_points_at_the_start() -> None:

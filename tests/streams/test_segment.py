@@ -16,7 +16,14 @@ from headwater.jetstream_state.memory_files import MemoryFiles
 from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import BatchBuilder, BatchHeader
-from headwater.streams.segment import LARGE_BATCH, Segment, base_offset_of, segment_name
+from headwater.streams.segment import (
+    LARGE_BATCH,
+    MOST_KNOWN,
+    SEARCHED_BATCH,
+    Segment,
+    base_offset_of,
+    segment_name,
+)
 from headwater.streams.window import FoundBatch
 
 IDENTITY = b"identity"
@@ -208,6 +215,22 @@ def test_one_record_is_read_without_the_rest_of_its_batch(tmp_path: Path) -> Non
         found = log.reader.record(offset)
         assert found is not None and found.offset == offset
         assert len(sizes) == 1, "where the batch is, and how large, is known"
+    log.close()
+
+
+def test_a_few_batches_more_than_have_a_place_leave_the_others_known(tmp_path: Path) -> None:
+    files = CountedFiles()
+    log = large_log(tmp_path, files)
+    store(log, *[SEARCHED_BATCH] * (MOST_KNOWN + 20), 10)
+    looked_for = []
+    for again in (False, True):
+        for offset in (*range(60), *range(MOST_KNOWN, MOST_KNOWN + 20)):
+            files.sizes.clear()
+            found = log.reader.record(offset)
+            assert found is not None and found.offset == offset
+            if again and len(files.sizes) > 1:
+                looked_for.append(offset)
+    assert looked_for == [*range(20), *range(MOST_KNOWN, MOST_KNOWN + 20)], "two that share a place, and no others"
     log.close()
 
 

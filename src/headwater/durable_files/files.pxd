@@ -7,5 +7,5 @@ cdef class OsFile:
     cpdef bytes pread(self, Py_ssize_t size, long long position)
     cdef MappedFile _mapped
     cpdef bytes look(self, Py_ssize_t size, long long position)
-    cdef int ahead(self, Py_ssize_t size, long long position) except -1
+    cdef unsigned long long address(self, Py_ssize_t size, long long position) noexcept
     cdef bint is_mapped(self) except -1

@@ -253,10 +253,10 @@ class OsFile:
             self._mapped = MappedFile()
         return self._mapped.look(self._descriptor, size, position) or self.pread(size, position)
 
-    def ahead(self, size: cython.Py_ssize_t, position: cython.longlong) -> cython.int:
-        """Have these bytes in the processor's caches for a `look` soon, if that needs no system call. Compiled only."""
+    def address(self, size: cython.Py_ssize_t, position: cython.longlong) -> cython.ulonglong:
+        """Where a `look` will find these bytes, as `MappedFile.address`. Compiled only."""
         if cython.compiled and self._mapped is not None:
-            self._mapped.ahead(size, position)
+            return self._mapped.address(size, position)
         return 0
 
     def is_mapped(self) -> cython.bint:

@@ -1,10 +1,6 @@
 cimport cython
 from posix.signal cimport sigaction_t, siginfo_t
 
-# A builtin of GCC and Clang, as in wire/cache_lines.pxd.
-cdef extern from *:
-    void prefetch "__builtin_prefetch" (const void *address) noexcept
-
 cdef unsigned long long _PAGE
 cdef Py_ssize_t _mappings
 cdef bint _guarded
@@ -25,7 +21,7 @@ cdef class MappedFile:
     cdef char *_base
 
     cdef bytes look(self, int descriptor, Py_ssize_t size, long long position)
-    cdef int ahead(self, Py_ssize_t size, long long position) noexcept
+    cdef unsigned long long address(self, Py_ssize_t size, long long position) noexcept
     cdef int _map(self, int descriptor, long long end) except -1
     cdef int end(self) noexcept
 

@@ -43,12 +43,11 @@ if cython.compiled:
     from cython.cimports.posix.time import clock_gettime, timespec
     from cython.cimports.posix.unistd import _SC_PAGESIZE, sysconf
 else:
-    _action = _before = prefetch = None
+    _action = _before = None
 
 FEWEST_LOOKS: int = 64
 LEAST: int = 1 << 20  # bytes of a mapping: a file that grows is mapped anew when it has twice as many
 MOST_MAPPINGS: int = 1 << 13
-MOST_LINES: int = 8  # of the processor's cache that are read ahead for one record
 ABLE: bool = sys.platform == "linux"
 COARSE_CLOCK: cython.int = 6  # Linux's CLOCK_MONOTONIC_COARSE, a name that other systems' compilers do not know
 
@@ -96,14 +95,10 @@ class MappedFile:
             self._looks, self._wanted = 0, 2 * self._wanted
         return None
 
-    def ahead(self, size: cython.Py_ssize_t, position: cython.longlong) -> cython.int:
-        """Have these bytes in the processor's caches, if they are mapped: MOST_LINES of their lines at most. A page that is
-        not there, or not yet, is left alone: a prefetch does not fault."""
+    def address(self, size: cython.Py_ssize_t, position: cython.longlong) -> cython.ulonglong:
+        """Where these bytes are mapped, for a prefetch only, which does not fault; 0 while they are not."""
         if cython.compiled and 0 <= position and position + size <= self.size:
-            at: cython.p_char = self._base + position
-            _line: cython.Py_ssize_t
-            for _line in range(min(MOST_LINES, size // 64 + 1)):
-                prefetch(at + 64 * _line)
+            return cython.cast(cython.ulonglong, self._base + position)
         return 0
 
     def _map(self, descriptor: cython.int, end: cython.longlong) -> cython.int:

@@ -5,6 +5,7 @@ from headwater.streams.log_reader cimport LogReader
 from headwater.wire.client_ops cimport ClientOpParser
 
 cdef Py_ssize_t _MOST
+cdef Py_ssize_t _MOST_BYTES
 cdef Py_ssize_t _START
 
 
@@ -13,6 +14,9 @@ cdef class GetsAhead(Foresight):
     cdef object _streams
     cdef Py_ssize_t _count
     cdef long long[32] _sequence
+    cdef unsigned long long[32] _address
+    cdef Py_ssize_t[32] _size
 
     cdef LogReader _reader_of(self, object stream)
+    cdef int _read_ahead(self, LogReader reader) except -1
     cdef int _rows(self, SubjectTable subjects, list[bytes] names) except -1

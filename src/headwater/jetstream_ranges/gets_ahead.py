@@ -19,6 +19,7 @@ if cython.compiled:
     from cython.cimports.headwater.jetstream_state.subject_table import SubjectTable
     from cython.cimports.headwater.streams.log import Log
     from cython.cimports.headwater.streams.log_reader import LogReader
+    from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.publish_series import _sizes_end
     from cython.cimports.headwater.wire.scan import word_end
@@ -35,6 +36,7 @@ from collections.abc import Mapping
 from headwater.jetstream_ranges.direct_answer import DIRECT_PREFIX, DirectStream
 
 _MOST: cython.Py_ssize_t = 32  # requests in one look
+_MOST_BYTES: cython.Py_ssize_t = 512  # of a record
 _LINE = b"PUB " + DIRECT_PREFIX
 _START: cython.Py_ssize_t = len(_LINE)
 
@@ -92,10 +94,29 @@ class GetsAhead(Foresight):
             self.seen = at
             if stream is not None:
                 self._rows(stream.contents.subjects, names)
+            if reader is not None:
+                self._read_ahead(reader)
+        return 0
+
+    def _read_ahead(self, reader: LogReader) -> cython.int:
+        """Have the records of `_sequence` in the processor's caches, as far as they are mapped."""
+        if cython.compiled:
             index: cython.Py_ssize_t
             for index in range(self._count):
+                self._address[index] = 0
                 if self._sequence[index] > 0:
-                    reader.ahead(self._sequence[index] - 1)
+                    self._address[index] = reader.address(self._sequence[index] - 1, cython.address(self._size[index]))
+            # As in `publishes_ahead`: each waits for where its page is, and only in a loop of nothing else at the same time.
+            place: cython.ulonglong
+            end: cython.ulonglong
+            for index in range(self._count):
+                place = self._address[index]
+                if place != 0:
+                    end = place + min(self._size[index], _MOST_BYTES)
+                    while place < end:
+                        prefetch(cython.cast(cython.p_void, place))
+                        place += 64
+                    prefetch(cython.cast(cython.p_void, end - 1))
         return 0
 
     def _reader_of(self, stream: DirectStream | None) -> LogReader | None:

@@ -68,15 +68,18 @@ class SparseIndex:
         """The number of the entry of which `locate` tells; -1 where the segment begins."""
         if cython.compiled:  # the other way compares ten objects in a segment of 1,000 entries: 0.3 us
             low: cython.Py_ssize_t = 0
-            high: cython.Py_ssize_t = len(self.offsets)
-            offsets: cython.p_ulonglong = cython.cast(carray.array, self.offsets).data.as_ulonglongs
-            while low < high:
-                middle: cython.Py_ssize_t = (low + high) // 2
-                if offset < cython.cast(cython.longlong, offsets[middle]):
-                    high = middle
-                else:
-                    low = middle + 1
-            return low - 1
+            count: cython.Py_ssize_t = len(self.offsets)
+            half: cython.Py_ssize_t
+            offsets: cython.p_longlong = cython.cast(
+                cython.p_longlong, cython.cast(carray.array, self.offsets).data.as_ulonglongs
+            )
+            if count == 0 or offsets[0] > offset:
+                return -1
+            while count > 1:  # no branch that the processor has to guess, half of the time wrongly
+                half = count >> 1
+                low += half & -cython.cast(cython.Py_ssize_t, offsets[low + half] <= offset)
+                count -= half
+            return low
         return bisect_right(self.offsets, offset) - 1
 
     def offset_before(self, time_ns: int) -> int:

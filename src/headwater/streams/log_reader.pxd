@@ -17,7 +17,7 @@ cdef class LogReader:
     cdef public object handles
     cdef list _unfinished
     cdef object _first_timestamp
-    cdef int ahead(self, long long offset) except -1
+    cdef unsigned long long address(self, long long offset, Py_ssize_t *size) except? 1
     cdef Segment _segment_of(self, long long offset)
     cpdef StoredRecord record(self, long long offset)
     cdef StoredRecord _record_in_file(self, long long offset)

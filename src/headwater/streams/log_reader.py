@@ -321,10 +321,11 @@ class LogReader:
         self._keep_handle(segment, self._with_handle, OPEN_SEGMENTS)
         return segment
 
-    def ahead(self, offset: cython.longlong) -> cython.int:
-        """Have the record with this offset in the processor's caches, where that takes but a look. Compiled only."""
+    def address(self, offset: cython.longlong, size: cython.p_Py_ssize_t) -> cython.ulonglong:
+        """Where in a mapped file the record with this offset is likely to be, for a prefetch of so many bytes; 0 where it
+        takes more than a look to tell. Compiled only."""
         if cython.compiled and self._live.has(offset) and not self.recent.reaches(offset):
-            self._segment_of(offset).ahead(offset)
+            return self._segment_of(offset).address(offset, size)
         return 0
 
     def _segment_of(self, offset: cython.longlong) -> Segment:

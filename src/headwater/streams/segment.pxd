@@ -2,6 +2,8 @@ cimport cython
 from headwater.streams.index cimport SparseIndex
 from headwater.streams.log_format cimport StoredRecord
 
+cdef Py_ssize_t _LAST_PLACE
+
 @cython.final
 cdef class Segment:
     cdef readonly str path
@@ -15,10 +17,10 @@ cdef class Segment:
     cdef object _file
     cdef object _checked_from
     cdef set _intact
-    cdef dict _known
+    cdef list _known
     cdef list _met
 
-    cdef int ahead(self, long long offset) except -1
+    cdef unsigned long long address(self, long long offset, Py_ssize_t *size) except? 1
     cpdef StoredRecord record_at(self, long long offset)
     cpdef list records_from(
         self, long long offset, Py_ssize_t max_records, Py_ssize_t max_bytes, bint at_least_one

@@ -45,7 +45,10 @@ OFFSET_DIGITS = 20
 SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs about what one of 4 KiB does
 LARGEST_READ = 1 << 20
 SEARCHED_BATCH = 1 << 13  # bytes; of a larger one a single record is looked for
-MOST_KNOWN = 1024  # headers of such batches that are kept for one open segment, some 200 bytes each
+# Places for headers of such batches of one open segment, some 200 bytes each. Each entry of the index has one of them: of
+# 1,100 batches that are read at random, 950 have their own.
+MOST_KNOWN = 1024
+_LAST_PLACE: cython.Py_ssize_t = MOST_KNOWN - 1
 FEW = 4  # times as large as what is read of it is a batch that is not read as a whole, once it is known
 LARGE_BATCH = 1 << 15  # bytes; larger batches are sent from the file, and it is remembered that they are intact
 
@@ -83,7 +86,8 @@ class Segment:
         self._file: File | None = None
         self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
         self._intact: set[int] = set()  # positions of large batches below `_checked_from` that readers found intact
-        self._known: dict[int, tuple[int, BatchHeader]] = {}  # by entry of the index: the large batch behind it
+        # By the last bits of the entry of the index: the large batch behind it. Empty until one is met.
+        self._known: list[tuple[int, BatchHeader] | None] = []
         self._met: list[SpoiledBytes] = []  # damage that readers found
         self.keeps_evidence = False  # it holds damaged bytes: never compacted
         self.kept = False  # its reader counts it among those whose files may be open
@@ -182,15 +186,15 @@ class Segment:
             read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
         return records[0] if records and records[0].offset == offset else None
 
-    def ahead(self, offset: cython.longlong) -> cython.int:
-        """As `LogReader.ahead`, of a record that is most likely here."""
+    def address(self, offset: cython.longlong, size: cython.p_Py_ssize_t) -> cython.ulonglong:
+        """As `LogReader.address`, of a record that is most likely here."""
         if cython.compiled and isinstance(self._file, OsFile):
             place = self._known_place(offset)
             if place is not None:
                 header: BatchHeader = place[1]
                 file: OsFile = self._file
-                size: cython.Py_ssize_t = header.body_size // header.offset_span + RECORD_HEAD_SIZE
-                file.ahead(size, likely_place(place[0] + BATCH_HEADER_SIZE, header, offset))
+                size[0] = header.body_size // header.offset_span + RECORD_HEAD_SIZE
+                return file.address(size[0], likely_place(place[0] + BATCH_HEADER_SIZE, header, offset))
         return 0
 
     def records_from(
@@ -220,7 +224,9 @@ class Segment:
         return self._known_place(offset) or self._walk_to(offset, Window(self.pread, self.end_position, SPACING))
 
     def _known_place(self, offset: cython.longlong) -> tuple[int, BatchHeader] | None:
-        place: tuple[int, BatchHeader] | None = self._known.get(self._index.entry(offset))
+        if not self._known:
+            return None
+        place: tuple[int, BatchHeader] | None = self._known[self._index.entry(offset) & _LAST_PLACE]
         if place is None:
             return None
         header: BatchHeader = place[1]
@@ -246,9 +252,9 @@ class Segment:
         return None
 
     def _note_known(self, entry: int, position: int, header: BatchHeader) -> None:
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[entry] = position, header
+        if not self._known:
+            self._known = [None] * MOST_KNOWN
+        self._known[entry & _LAST_PLACE] = position, header
 
     def _pread_of(self, facts: SegmentFacts, size: int, position: int) -> bytes:
         """As `pread`, of the file that these facts are about: a reader that has paused may find another."""
