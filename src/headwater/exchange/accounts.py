@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from headwater.exchange.account import Account
 from headwater.exchange.router import Router
+from headwater.net.shared_run import SharedRun
 from headwater.options.access import GLOBAL_ACCOUNT, AccountOptions, MappingOptions
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Accounts:
         self._system_account = system_account
         self._schedule = schedule
         self._together = together
+        self.shared = SharedRun()
         self._max_pending = max_pending
         self._streams: list[StreamImports] = []
         self._services: list[ServiceImport] = []
@@ -99,7 +101,8 @@ class Accounts:
 
     def _add(self, name: str, options: AccountOptions | None) -> Account:
         # The choice among queue group members must be even, not unpredictable.
-        router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending, self._together)
+        seed = int.from_bytes(os.urandom(4), "big")
+        router = Router(self._schedule, seed, self._max_pending, self._together, self.shared)
         account = self._accounts[name] = Account(name, router, options, name == self._system_account)
         account.system_account = self._system_account
         return account

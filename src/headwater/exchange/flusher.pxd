@@ -1,5 +1,6 @@
 cimport cython
 from headwater.exchange.sublist cimport Outlet
+from headwater.net.shared_run cimport SharedRun
 
 cdef Py_ssize_t _TOGETHER
 
@@ -8,8 +9,8 @@ cdef int _read_ahead(list[Outlet] dirty, Py_ssize_t first, Py_ssize_t last) exce
 
 @cython.final
 cdef class Flusher:
+    cdef readonly SharedRun shared
     cdef readonly Py_ssize_t max_pending
-    cdef readonly Py_ssize_t stall_at
     cdef readonly Py_ssize_t route_stall_at
     cdef readonly Py_ssize_t slow_consumers
     cdef readonly list congested

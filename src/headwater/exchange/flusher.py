@@ -17,9 +17,11 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.exchange.sublist import Outlet
+    from cython.cimports.headwater.net.shared_run import SharedRun
     from cython.cimports.headwater.wire.cache_lines import prefetch
 else:
     from headwater.exchange.sublist import Outlet
+    from headwater.net.shared_run import SharedRun
 
 from collections.abc import Callable
 from typing import Protocol
@@ -58,7 +60,8 @@ def _read_ahead(dirty: list[Outlet], first: cython.Py_ssize_t, last: cython.Py_s
 class Flusher:
     """`schedule(function)` runs the function once, later in this loop iteration. `max_pending`: limit of one client's
     pending bytes. `together(function)` runs it once the round of reads is over, and returns False, without doing so, where
-    no other client is left to be read in it; None on loops that have no rounds.
+    no other client is left to be read in it; None on loops that have no rounds. `shared`: of all flushers
+    of this event loop.
     """
 
     def __init__(
@@ -66,9 +69,10 @@ class Flusher:
         schedule: Callable[[Callable[[], None]], object],
         max_pending: int,
         together: Callable[[Callable[[], None]], bool] | None = None,
+        shared: SharedRun | None = None,
     ) -> None:
+        self.shared = shared if shared is not None else SharedRun()
         self.max_pending = max_pending
-        self.stall_at = min(STALL_AT, max_pending // STALL_SHARE)
         self.route_stall_at = min(ROUTE_STALL_AT, max_pending // STALL_SHARE)
         self.slow_consumers = 0
         self.congested: list[Outlet] = []  # outlets that the last read wrote to and whose clients are behind
@@ -83,6 +87,11 @@ class Flusher:
         self._expected = False  # `together` will call `_end_round`
         self._collected = 0  # bytes of input of the round whose output is not written yet
         self._publishers: list[Publisher] = []  # who sent them
+
+    @property
+    def stall_at(self) -> int:
+        """Pending bytes of one client above which its publishers are held back."""
+        return min(STALL_AT, self.max_pending // STALL_SHARE)
 
     def mark(self, outlet: Outlet) -> cython.int:
         """Schedule the output of `outlet` to be written in this loop iteration."""

@@ -4,6 +4,7 @@ from headwater.exchange.flusher cimport Flusher
 from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
 from headwater.model.xorshift cimport Xorshift
+from headwater.net.shared_run cimport SharedRun
 from headwater.wire.client_ops cimport ClientOpParser
 from headwater.wire.message_view cimport MessageView
 from headwater.wire.publish_series cimport PublishSeries
@@ -173,7 +174,7 @@ cdef class Router:
         Py_ssize_t count,
     ) except? -1
     cdef int route_series(self, Outlet publisher, Match match, bytearray buffer, PublishSeries series) except -1
-    cdef bint _deliver_run(
+    cdef Py_ssize_t _deliver_run(
         self,
         Subscription subscription,
         Outlet outlet,

@@ -24,6 +24,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from cython.cimports.headwater.model.xorshift import Xorshift
+    from cython.cimports.headwater.net.shared_run import SharedRun
     from cython.cimports.headwater.wire.cache_lines import prefetch
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
@@ -35,6 +36,7 @@ else:
     from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from headwater.model.xorshift import Xorshift
+    from headwater.net.shared_run import SharedRun
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.message_view import MessageView, composed
@@ -52,9 +54,9 @@ logger = logging.getLogger(__name__)
 TO_NONE, TO_LEAFS, TO_ALL = range(3)  # peers that get an announcement of interest
 LARGE: int = 1 << 16  # bytes; a larger message is written at once, from where it lies
 _LARGE: cython.Py_ssize_t = LARGE
-# Bytes of a run, from which on all receivers with one sid are written what the first has in its output. Each then costs a
-# write for each run, not for each read, which is worth 30 KiB of copies; and one array of output stays in the L2 cache where
-# one for each does not.
+# Bytes of a run, from which on all receivers with one sid get what the first has in its output (`net.shared_run`). Each then
+# costs a write for each run, not for each read, which is worth 30 KiB of copies; and one array of output stays in the L2
+# cache where one for each does not.
 SHARED: int = 1 << 15
 _SHARED: cython.Py_ssize_t = SHARED
 
@@ -189,8 +191,8 @@ class PeerForwarding:
 class Router:
     """Interest and delivery for one subject space.
 
-    `schedule`, `max_pending` and `together` are passed to the flusher. `seed` starts the choice among queue members; any
-    integer.
+    `schedule`, `max_pending`, `together` and `shared` are passed to the flusher. `seed` starts the choice among queue
+    members; any integer.
     """
 
     def __init__(
@@ -199,9 +201,10 @@ class Router:
         seed: int,
         max_pending: int = MAX_PENDING,
         together: Callable[[Callable[[], None]], bool] | None = None,
+        shared: SharedRun | None = None,
     ) -> None:
         self.sublist = Sublist()
-        self.flusher = Flusher(schedule, max_pending, together)
+        self.flusher = Flusher(schedule, max_pending, together, shared)
         self.chance = Xorshift(seed)
         self.forwarding: PeerForwarding | None = None  # None without a cluster, which then costs nothing
         self.junction: PeerForwarding | None = None  # set if there are both a cluster and leaf nodes
@@ -547,34 +550,33 @@ class Router:
         receivers: cython.int = 0
         subscription: Subscription
         outlet: Outlet
-        # Who has the run as those with this sid get it, `size` bytes at the end of its output.
-        first: Outlet | None = None
-        sid: bytes = b""
-        size: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t
         bare: cython.bint = message.headers == message.payload
-        for subscription in match.plain:
-            outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: every subscription has an outlet
-            if subscription.closed or (outlet is publisher and not outlet.echo):
-                continue
-            if outlet.guard is not None and not outlet.guard.lets_through(message, subscription.queue):
-                continue
-            receivers += 1
-            if subscription.maximum == 0 and (bare or outlet.headers):
-                if first is not None and subscription.sid == sid and outlet.endpoint is not None:
-                    ready: OutputBuffer = first.output
-                    outlet.endpoint.write_behind(ready.data, ready.size - size, ready.size)
-                    self._count_run(subscription, outlet, message, count)
+        shared: SharedRun = self.flusher.shared
+        try:
+            for subscription in match.plain:
+                outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: every subscription has an outlet
+                if subscription.closed or (outlet is publisher and not outlet.echo):
                     continue
-                size = outlet.output.head - outlet.output.size
-                self._deliver_run(subscription, outlet, message, stride, count)
-                size += outlet.output.size - outlet.output.head
-                if size >= _SHARED:
-                    first, sid = outlet, subscription.sid
-                continue
-            for _ in range(count):
-                self._deliver_to(subscription, publisher, True, message)
-                message.advance(stride)
-            message.advance(-stride * count)
+                if outlet.guard is not None and not outlet.guard.lets_through(message, subscription.queue):
+                    continue
+                receivers += 1
+                if outlet.endpoint is shared.first:
+                    shared.end()
+                if subscription.maximum != 0 or not (bare or outlet.headers):
+                    for _ in range(count):
+                        self._deliver_to(subscription, publisher, True, message)
+                        message.advance(stride)
+                    message.advance(-stride * count)
+                elif shared.first is not None and subscription.sid == shared.sid and outlet.endpoint is not None:
+                    shared.give(outlet.endpoint)
+                    self._count_run(subscription, outlet, message, count)
+                else:
+                    size = self._deliver_run(subscription, outlet, message, stride, count)
+                    if size >= _SHARED and outlet.endpoint is not None:
+                        shared.begin(outlet.endpoint, subscription.sid, size, len(match.plain))
+        finally:
+            shared.end()
         return receivers
 
     def _deliver_run(
@@ -584,8 +586,8 @@ class Router:
         message: MessageView,
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
-    ) -> cython.bint:
-        """Deliver all messages of a run to one client, which needs no per-message treatment."""
+    ) -> cython.Py_ssize_t:
+        """Deliver all messages of a run to one client, which needs no per-message treatment; returns their bytes."""
         bare: cython.bint = message.headers == message.payload
         head: bytes = subscription.msg if bare else subscription.hmsg
         output: OutputBuffer = outlet.output
@@ -593,7 +595,7 @@ class Router:
             head = (b"MSG " if bare else b"HMSG ") + message.subject_bytes() + subscription.after_subject
         output.append_run(head, message.buffer, message.tail, message.end + 2, stride, count)
         self._count_run(subscription, outlet, message, count)
-        return True
+        return count * (len(head) + message.end + 2 - message.tail)
 
     def _count_run(
         self, subscription: Subscription, outlet: Outlet, message: MessageView, count: cython.Py_ssize_t

@@ -17,4 +17,5 @@ cdef class Endpoint:
     cdef int _parse(self) except -1
     cdef Py_ssize_t write_output(self) except? -1
     cdef int _offer(self) except? -1
+    cdef bint is_free(self) noexcept
     cdef int write_behind(self, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1

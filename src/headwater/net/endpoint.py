@@ -166,11 +166,15 @@ class Endpoint:
             self.await_room()
         return 0
 
+    def is_free(self) -> cython.bint:
+        """Whether `_descriptor` may be written to now, behind `output`."""
+        return self._descriptor >= 0 and self._layer is None and not self._blocked and not self.closing
+
     def write_behind(self, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
         """Write `output` and `source[start:end]` behind it, of which only what the peer does not accept is copied: for parts
         of 64 KiB and more, that a copy would take out of the processor's caches."""
         output: OutputBuffer = self.output
-        if self._descriptor < 0 or self._layer is not None or self._blocked or self.closing:
+        if not self.is_free():
             return output.append_slice(source, start, end)
         waiting: cython.Py_ssize_t = output.size - output.head
         written: cython.Py_ssize_t

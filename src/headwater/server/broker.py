@@ -323,6 +323,8 @@ class Broker:
             self.leafnodes = None
         self.view = None
         await end_all(links)
+        if self.accounts is not None:
+            self.accounts.shared.close()
 
     def _links(self) -> "list[Link]":
         """All open connections: clients, routes and leaf nodes."""

@@ -1,0 +1,199 @@
+"""A run of messages for several receivers with one sid: rendered once, copied into the kernel once, and handed to each.
+
+    output of the first ──write──▶ pages of a pipe ──tee──▶ another pipe ──splice──▶ the socket of each other receiver
+                                          └──────────────────splice────────────────▶ the socket of the first, at the end
+
+A write to a socket copies its bytes; `tee` and `splice` hand over the pages that have them. One page is handed over for
+each 4 KiB, so that it pays from three receivers on.
+
+The ordinary way is a write to each. What a socket does not accept goes that way, and so does all of a run whose receiver has
+output of before left, has a layer (TLS, WebSocket) or is no socket; where the process is out of descriptors or its user has
+as many pages in pipes as it may; and where the system has no such calls or forbids them, which is found out once and logged.
+"""
+
+import logging
+import os
+import sys
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.net.endpoint import Endpoint
+    from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.libc.errno import EAGAIN, ECONNRESET, EINTR, EPIPE, errno
+    from cython.cimports.posix.fcntl import fcntl
+    from cython.cimports.posix.unistd import close as close_one
+    from cython.cimports.posix.unistd import write
+else:
+    from errno import EAGAIN, ECONNRESET, EINTR, EPIPE
+    from typing import Any
+
+    from headwater.net.endpoint import Endpoint
+    from headwater.wire.memory import OutputBuffer
+
+    # Only the compiled half can call these: interpreted, each receiver is written to.
+    errno: int = 0
+    fcntl: Any = None
+    syscall: Any = None
+    write: Any = None
+    close_one: Any = None
+
+    def PyByteArray_AS_STRING(_array: bytearray) -> Any:
+        return None
+
+
+logger = logging.getLogger(__name__)
+
+_MACHINE: str = os.uname().machine if cython.compiled and sys.platform == "linux" and sys.maxsize > 1 << 32 else ""
+TEE: int = {"x86_64": 276, "aarch64": 77, "riscv64": 77}.get(_MACHINE, 0)  # numbers of system calls
+SPLICE: int = {"x86_64": 275, "aarch64": 76, "riscv64": 76}.get(_MACHINE, 0)
+WITHOUT_WAITING = 2  # SPLICE_F_NONBLOCK
+RESIZE = 1031  # F_SETPIPE_SZ
+LEAST_RECEIVERS: int = 3  # to two it costs as much as two writes
+MOST_BYTES: int = 1 << 20  # what every user's pipe may have; a run is of one read, which has 256 KiB
+_LEAST_RECEIVERS: cython.Py_ssize_t = LEAST_RECEIVERS  # in C, as in `wire.memory`
+_MOST_BYTES: cython.Py_ssize_t = MOST_BYTES
+
+
+def _open_pipe() -> tuple[int, int] | None:
+    """Both ends of a pipe with room for MOST_BYTES; None if there is none to be had now."""
+    try:
+        ends = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if fcntl(ends[1], cython.cast(cython.int, RESIZE), cython.cast(cython.int, MOST_BYTES)) < 0:
+        _close(ends)
+        return None
+    return ends
+
+
+def _close(ends: tuple[int, int]) -> None:
+    close_one(ends[0])
+    close_one(ends[1])
+
+
+def _hand_over(call: cython.long, source: cython.int, target: cython.int, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """`tee` or `splice` of up to `size` bytes: those that were handed over, or -1 and an `errno`."""
+    offset: cython.p_void = cython.NULL  # of files
+    flags: cython.uint = WITHOUT_WAITING
+    if call == TEE:
+        return syscall(call, source, target, size, flags)  # type: ignore[no-any-return]
+    return syscall(call, source, offset, target, offset, size, flags)  # type: ignore[no-any-return]
+
+
+class SharedRun:
+    """For all routers of one event loop, one run after the other. `first` has the current run at the end of its output, as
+    all receivers with the sid `sid` get it; None if there is none. `by_pages` counts the bytes that were handed over.
+    """
+
+    def __init__(self) -> None:
+        self.first: Endpoint | None = None
+        self.sid = b""
+        self.by_pages = 0
+        self.refused = TEE == 0
+        self._size = 0
+        self._worth = False
+        self._filled = False  # the pages have the run
+        # The pipes, made when they are needed; both are empty between two runs, and an array of 256 pages each.
+        self._pages: tuple[int, int] | None = None
+        self._copy: tuple[int, int] | None = None
+
+    def begin(self, first: Endpoint, sid: bytes, size: cython.Py_ssize_t, receivers: cython.Py_ssize_t) -> cython.int:
+        """The last `size` bytes in the output of `first` are a run with this sid; so many clients get it, with this sid or
+        others."""
+        self.end()
+        self.first, self.sid, self._size = first, sid, size
+        self._worth = receivers >= _LEAST_RECEIVERS and size <= _MOST_BYTES and not self.refused
+        return 0
+
+    def give(self, endpoint: Endpoint) -> cython.int:
+        """Write the run behind the output of another client."""
+        output: OutputBuffer = cython.cast(Endpoint, self.first).output
+        start: cython.Py_ssize_t = output.size - self._size
+        if self._worth and endpoint.is_free():
+            if endpoint.output.size:
+                endpoint.write_output()
+            if endpoint.output.size == 0 and self._fill(output):
+                start += self._send(endpoint)
+        if start < output.size:
+            endpoint.write_behind(output.data, start, output.size)
+        return 0
+
+    def end(self) -> cython.int:
+        """Nobody else gets the run, and more may be appended to the output of `first`."""
+        first: Endpoint | None = self.first
+        self.first = None
+        if not self._filled or first is None:
+            return 0
+        sent: cython.Py_ssize_t = 0
+        output: OutputBuffer = first.output
+        if first.is_free() and output.size - output.head == self._size:
+            sent = self._judge(_hand_over(SPLICE, cython.cast(tuple, self._pages)[0], first._descriptor, self._size))
+            first._handed += sent
+            output.skip(sent)  # the rest is written with the other output
+        self._filled = False
+        if sent < self._size:
+            self._empty()
+        return 0
+
+    def close(self) -> None:
+        """Close the pipes; they are opened again for a later run."""
+        self._empty()
+        self._empty_copy()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _fill(self, output: OutputBuffer) -> cython.bint:
+        """Have the run in the pages; False if that is impossible, and then for all of this run."""
+        if self._filled:
+            return True
+        if self._pages is None:
+            self._pages = _open_pipe()
+        written: cython.Py_ssize_t = -1
+        if self._pages is not None:
+            written = write(self._pages[1], PyByteArray_AS_STRING(output.data) + output.size - self._size, self._size)
+        self._filled = written == self._size
+        if not self._filled:
+            self._worth = False
+            self._empty()
+        return self._filled
+
+    def _send(self, endpoint: Endpoint) -> cython.Py_ssize_t:
+        """Hand the pages to a socket; returns the number of bytes that it took."""
+        if self._copy is None:
+            self._copy = _open_pipe()
+            if self._copy is None:
+                return 0
+        source: cython.int = cython.cast(tuple, self._pages)[0]
+        copied: cython.Py_ssize_t = self._judge(_hand_over(TEE, source, self._copy[1], self._size))
+        sent: cython.Py_ssize_t = self._judge(_hand_over(SPLICE, self._copy[0], endpoint._descriptor, copied))
+        if sent < copied:
+            self._empty_copy()
+        endpoint._handed += sent
+        return sent
+
+    def _judge(self, moved: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """What a call has handed over, of which there is nothing if it failed."""
+        if moved >= 0:
+            self.by_pages += moved
+            return moved
+        if errno not in (EAGAIN, EINTR, EPIPE, ECONNRESET) and not self.refused:  # those say something of the receiver
+            self.refused = True
+            self._worth = False
+            logger.info("pages_not_shared reason=%s", os.strerror(errno))
+        return 0
+
+    def _empty(self) -> cython.int:
+        """Let go what is left in the pages: a new pipe costs as much as reading it, and is empty in every case."""
+        if self._pages is not None:
+            _close(self._pages)
+            self._pages = None
+        return 0
+
+    def _empty_copy(self) -> cython.int:
+        if self._copy is not None:
+            _close(self._copy)
+            self._copy = None
+        return 0
