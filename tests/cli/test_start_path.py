@@ -61,7 +61,7 @@ def test_a_plain_start_imports_no_heavy_module() -> None:
     allowed = {"ssl"}  # asyncio tries to: that it must not succeed says the next test
     assert (found & HEAVY) - allowed == set()
     assert [name for name in found if name.startswith(OURS_ON_REQUEST)] == []
-    assert len(found) < 225
+    assert len(found) < 227
     # A client may leave when there are no descriptors to read a module with: it would not be forgotten.
     assert "headwater.exchange.former_client" in found
 
@@ -98,7 +98,7 @@ def test_jetstream_on_an_empty_store_greets_before_it_is_loaded(tmp_path: Path) 
         "headwater.durable_files", "headwater.durable_files.files", "headwater.durable_files.mapped_file",
         "headwater.durable_files.store_directory", "headwater.durable_files.sync_threads",
     }  # fmt: skip
-    assert len(found) < 240, "each module is 0.3 ms of the time until the first client can connect"
+    assert len(found) < 242, "each module is 0.3 ms of the time until the first client can connect"
 
 
 def test_jetstream_with_a_stream_to_recover_imports_no_more_than_it_needs(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_jetstream_with_a_stream_to_recover_imports_no_more_than_it_needs(tmp_pa
     assert "headwater.streams.log" in found
     assert (found & HEAVY) - {"ssl", *WITH_MSGSPEC, "dataclasses", "random"} == set()
     assert [name for name in found if name.startswith(JETSTREAM_WHEN_NEEDED)] == []
-    assert len(found) < 443
+    assert len(found) < 447
 
 
 def test_a_node_of_a_cluster_imports_what_speaks_to_its_peers_and_no_heavy_module() -> None:

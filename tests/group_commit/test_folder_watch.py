@@ -58,6 +58,8 @@ def in_loop(directory: Path, then: Callable[[Watched], None]) -> None:
         watched = Watched(directory)
         then(watched)
         watched.watch.stop()
+        for log in watched.logs.values():
+            log.close(removing=True)
 
     asyncio.run(main())
 

@@ -71,23 +71,18 @@ def test_a_newest_segment_without_its_last_deletions_is_noticed() -> None:
     assert "durable bytes are missing at its end" in note
 
 
-def test_what_a_checkpoint_or_the_caller_knows_counts_too() -> None:
+@pytest.mark.parametrize("known", [4, 400], ids=["within a mark", "beyond it"])
+def test_what_the_caller_knows_to_have_been_durable_is_a_loss_where_the_log_ends_below_it(known: int) -> None:
     files = RecordingFiles()
     log = opened(files)
     append(log, b"kept")
     killed(files)
     assert opened(files).recovery.lost == ()
     killed(files)
-    assert read_recorded_end(files, "log", log.identity, 4).end.offset == 4
-    log = opened(files, known_end=4)
-    (damage,) = log.recovery.damage
-    assert (damage.start, damage.kind) == (1, "missing") and log.next_offset >= 4, (
-        "a mark may have given it away, unused"
-    )
-    killed(files)
-    log = opened(files, known_end=400)
+    assert read_recorded_end(files, "log", log.identity, known).end.offset == known
+    log = opened(files, known_end=known)
     (damage,) = log.recovery.lost
-    assert (damage.start, damage.kind) == (1, "missing") and log.next_offset >= 400
+    assert (damage.start, damage.kind) == (1, "missing") and log.next_offset >= known
 
 
 def test_an_empty_directory_of_a_log_that_reached_further_is_a_loss() -> None:

@@ -30,8 +30,9 @@ class Testimony(NamedTuple):
 
 
 def read_recorded_end(files: Files, directory: str, identity: bytes, known: int = 0) -> Testimony:
-    """The highest end that `log.end` and `log.checkpoint` know, `known` at least. Raises OSError."""
-    found = Testimony(RecordedEnd(known), [], [])
+    """The highest end that `log.end` and `log.checkpoint` know, `known` at least: what its owner knows to have been durable.
+    Raises OSError."""
+    found = Testimony(RecordedEnd(known, durable=known), [], [])
     checkpoint = read_checkpoint(files, directory)
     for name, claim in (
         (END_FILE, _read_end(files, f"{directory}/{END_FILE}")),
