@@ -21,7 +21,7 @@ def test_the_last_end_is_in_the_file_and_nothing_is_synced() -> None:
             note.note(end, 3, 100 + end)
         note.close()
     found = decode_end(files.content(f"log/{END_FILE}"), files.boot_id)
-    assert found == (IDENTITY, RecordedEnd(7, 3, 107, 7, is_exact=True))
+    assert found == (IDENTITY, RecordedEnd(7, 3, 107, is_exact=True))
     assert "sync" not in [call[0] for call in files.calls]
     assert files.open_files == 0
 

@@ -51,7 +51,7 @@ class MemoryFile:
         """Do nothing: there is no handle."""
 
 
-_BOOT = b"it ends with this"[:16]  # the process, and what it has in memory
+_BOOT = b"ends with memory"  # 16 bytes; the process and what it stores end together
 
 
 class MemoryFiles:

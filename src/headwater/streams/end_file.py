@@ -38,14 +38,13 @@ _NO_BOOT = bytes(16)
 
 
 class RecordedEnd(NamedTuple):
-    """A lower bound of the log's end: `offset`, and the size in bytes of its newest segment, that of `base_offset` (0:
-    unknown). `durable`: as far as it is known from the log's own files, so records reached that far. `is_exact`: no offset
-    at or above `offset` was ever readable in a log that is synced with each write."""
+    """A lower bound of the log's end: `offset`, below which all was durable, and the size in bytes of its newest segment,
+    that of `base_offset` (0: unknown). `is_exact`: no offset at or above `offset` was ever readable in a log that is synced
+    with each write."""
 
     offset: int = 0
     base_offset: int = 0
     size: int = 0
-    durable: int = 0
     is_exact: bool = False
 
 
@@ -87,4 +86,4 @@ def decode_end(content: bytes, boot: bytes = b"") -> tuple[bytes, RecordedEnd] |
     if not is_whole or content[BOOT_AT:] not in (b"", encode_boot(written_at)):
         return NO_IDENTITY, RecordedEnd()
     identity, end, base_offset, size = REST.unpack_from(content, HEAD.size)
-    return identity, RecordedEnd(end, base_offset, size, end, is_exact=boot != b"" and written_at == boot)
+    return identity, RecordedEnd(end, base_offset, size, is_exact=boot != b"" and written_at == boot)

@@ -32,14 +32,11 @@ class Testimony(NamedTuple):
 def read_recorded_end(files: Files, directory: str, identity: bytes, known: int = 0) -> Testimony:
     """The highest end that `log.end` and `log.checkpoint` know, `known` at least: what its owner knows to have been durable.
     Raises OSError."""
-    found = Testimony(RecordedEnd(known, durable=known), [], [])
+    found = Testimony(RecordedEnd(known), [], [])
     checkpoint = read_checkpoint(files, directory)
     for name, claim in (
         (END_FILE, _read_end(files, f"{directory}/{END_FILE}")),
-        (
-            CHECKPOINT_FILE,
-            (checkpoint.owner, RecordedEnd(checkpoint.end, durable=checkpoint.end)) if checkpoint is not None else None,
-        ),
+        (CHECKPOINT_FILE, (checkpoint.owner, RecordedEnd(checkpoint.end)) if checkpoint is not None else None),
     ):
         if claim is None:
             continue
@@ -56,8 +53,8 @@ def read_recorded_end(files: Files, directory: str, identity: bytes, known: int 
 def _joined(known: RecordedEnd, end: RecordedEnd) -> RecordedEnd:
     """The higher of both. Only the highest can be exact."""
     newest = end if end.size else known
-    offset, durable = max(known.offset, end.offset), max(known.durable, end.durable)
-    return newest._replace(offset=offset, durable=durable, is_exact=newest.is_exact and newest.offset == offset)
+    offset = max(known.offset, end.offset)
+    return newest._replace(offset=offset, is_exact=newest.is_exact and newest.offset == offset)
 
 
 def _read_end(files: Files, path: str) -> tuple[bytes, RecordedEnd] | None:

@@ -292,7 +292,7 @@ def decide(segments: list[SegmentFacts], state: LogState | None, recorded: Recor
             damage.append(Damage("missing", first, reserved, True, "", 0, 0))
         return Decision(reserved, None, True, damage, notes)
     last = segments[-1]
-    durable = max(recorded.durable, last.mark.durable_end) if last.mark and last.page_in_order else MAX_OFFSET
+    durable = max(recorded.offset, last.mark.durable_end) if last.mark and last.page_in_order else MAX_OFFSET
     damage.extend(_spoiled_middle(last, durable))
     return _decide_end(last, max(first, last.end_offset), recorded_end, recorded, state, damage, notes)
 
@@ -331,7 +331,7 @@ def _decide_end(
     newest_is_gone = state is not None and last.base_offset < state.active_base
     is_exact = recorded.is_exact or (state is not None and state.closed)
     # The segment was replaced by an older copy of itself. Where the end is not known exactly, its mark may be too old, too.
-    older = proved < recorded_end or (not is_exact and found_end < recorded.durable)
+    older = proved < recorded_end or (not is_exact and found_end < recorded.offset)
     next_offset = max(found_end if is_exact else proved, recorded_end)
     if state is not None and (older or newest_is_gone or not last.page_in_order or not state.marks_are_synced):
         next_offset = max(next_offset, state.reserved_end)
@@ -340,7 +340,7 @@ def _decide_end(
     short = last.file_size < HEAD_PAGE_SIZE and (state is None or state.marks_are_synced)
     # After a stop, and behind what it marked as durable, the offsets up to the end were given up, not lost.
     is_known_gap = state is not None and state.closed and mark == Mark(found_end, next_offset)
-    certain = max(mark.durable_end, recorded.durable) > found_end or newest_is_gone or older or short
+    certain = max(mark.durable_end, recorded.offset) > found_end or newest_is_gone or older or short
     if last.tail:
         kind: DamageKind = "corrupt" if cut_at is None else "torn"
         damage.append(Damage(kind, found_end, next_offset, certain, last.name, last.end_position, last.tail))
@@ -351,7 +351,7 @@ def _decide_end(
         notes.append(f"the newest segment, that of offset {state.active_base}, is gone; deleted records may be back")
     # A jump by reservation is in no mark of this segment: a new segment's name and head carry it from now on.
     # And what is certainly lost is reported once, not by each opening until records follow.
-    roll = newest_is_gone or not last.page_in_order or next_offset > proved or found_end < recorded.durable
+    roll = newest_is_gone or not last.page_in_order or next_offset > proved or found_end < recorded.offset
     if roll and last.tail and next_offset == last.base_offset:
         next_offset += 1  # the new segment must not take the name of a file that still holds something
     return Decision(next_offset, cut_at, roll, damage, notes)
