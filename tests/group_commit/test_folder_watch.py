@@ -178,6 +178,7 @@ def test_a_stream_without_its_files_refuses_and_makes_the_server_unready_until_i
     async def then(server: Monitored, client: Client) -> None:
         streams = client.jetstream()
         messages = [(await streams.pull_consumer(name, "D").fetch(1))[0] for name in ("S", "W")]
+        second = (await streams.pull_consumer("W", "D").fetch(1))[0]
         folders = [folder_of(name, tmp_path) for name in ("S", "W")]
         for folder in folders:
             shutil.rmtree(folder)
@@ -194,6 +195,13 @@ def test_a_stream_without_its_files_refuses_and_makes_the_server_unready_until_i
                 await message.ack(confirm=10)
             with pytest.raises(JetStreamError):
                 await streams.create_consumer(name, ConsumerConfig(durable_name="E", ack_policy="explicit"))
+        box = await client.subscribe("box")
+        await client.publish(second.reply, b"+NXT", reply="box")
+        refused_next = await box.next(timeout=10)
+        assert (
+            refused_next.header_block.startswith(b"NATS/1.0 503 ")
+            and b"files were removed" in refused_next.header_block
+        )
         assert not any(folder.exists() for folder in folders)
         for name in ("S", "W"):
             assert await streams.delete_stream(name)

@@ -274,3 +274,10 @@ def test_a_finder_agrees_with_lookup(block: bytes) -> None:
     find = finder(block, b"Nats-")
     for name in (b"Nats-A", b"Nats-A-B", b"Nats-B", b"Nats-A-", b"Nats-"):
         assert find(name) == lookup(block, name)
+
+
+def test_a_name_beyond_ascii_is_shown_as_it_is_and_bytes_that_are_no_text_are_escaped_once() -> None:
+    for name, shown in (("Größe".encode(), "'Größe'"), (b"A\xff", r"'A\udcff'")):
+        with pytest.raises(HeaderError) as caught:
+            Headers.parse(b"NATS/1.0\r\n" + name + b": 1\r\n\r\n")
+        assert str(caught.value).endswith(f" in header {shown}")

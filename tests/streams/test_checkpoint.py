@@ -73,6 +73,20 @@ def opened(disk: Disk) -> Log:
     return Log.open(RecordingFiles(disk), "log", OPTIONS, 1)
 
 
+def with_older_copy(files: RecordingFiles) -> bytes:
+    """A log of six messages with a checkpoint; returns its segment as it was with one."""
+    log = Log.open(files, "log", OPTIONS, 1)
+    log.stage(b"s", b"", b"old", 1)
+    commit(log)
+    older = files.content(f"log/{segment_name(0)}")
+    for _ in range(5):
+        log.stage(b"s", b"", b"x", 1)
+        commit(log)
+    checkpoint(log)
+    files.locks.clear()
+    return older
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_a_start_from_a_checkpoint_finds_what_reading_everything_finds(seed: int) -> None:
     random = Random(seed)
@@ -157,15 +171,7 @@ def test_a_flipped_bit_in_it_costs_time_only() -> None:
 
 def test_a_newest_segment_that_ends_before_it_is_a_loss() -> None:
     files = RecordingFiles()
-    log = Log.open(files, "log", OPTIONS, 1)
-    log.stage(b"s", b"", b"old", 1)
-    commit(log)
-    older = files.content(f"log/{segment_name(0)}")
-    for _ in range(5):
-        log.stage(b"s", b"", b"x", 1)
-        commit(log)
-    checkpoint(log)
-    files.locks.clear()
+    older = with_older_copy(files)
     files.replace_content(f"log/{segment_name(0)}", older)
     log = Log.open(files, "log", OPTIONS, 1)
     (damage,) = log.recovery.lost
@@ -175,15 +181,7 @@ def test_a_newest_segment_that_ends_before_it_is_a_loss() -> None:
 
 def test_an_older_copy_of_the_newest_segment_with_its_size_and_reservation_is_a_loss() -> None:
     files = RecordingFiles()
-    log = Log.open(files, "log", OPTIONS, 1)
-    log.stage(b"s", b"", b"old", 1)
-    commit(log)
-    older = files.content(f"log/{segment_name(0)}")
-    for _ in range(5):
-        log.stage(b"s", b"", b"x", 1)
-        commit(log)
-    checkpoint(log)
-    files.locks.clear()
+    older = with_older_copy(files)
     assert len(files.content(f"log/{segment_name(0)}")) == len(older), "room was reserved"
     files.replace_content(f"log/{segment_name(0)}", older)
     files.unlink(f"log/{END_FILE}")

@@ -2,6 +2,10 @@
 
 Both kinds become a `Route`, made by `make_route`. TLS on routes starts before any other byte, and each side must present a
 certificate.
+
+An address that is not reached is dialled again, and nothing else shows it: two brokers of which one has a wrong address are
+two clusters, and each looks healthy. So after PATIENCE seconds the journal has it, once for an address and a reason. Brokers
+that start together find each other before.
 """
 
 import asyncio
@@ -11,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.cluster.route import Route
+from headwater.errors import HeadwaterError
 from headwater.net.address import bracketed, url_address
 from headwater.net.layer import Layer
 from headwater.net.limits import Limits
@@ -24,9 +29,13 @@ from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
 if TYPE_CHECKING:
     import ssl
 
+    from headwater.net.journal import Journal
+
 logger = logging.getLogger("headwater.cluster.service")
 
 DIAL_SECONDS = 1.0
+PATIENCE = 3.0  # seconds in which an address may not answer without a word
+MOST_LOGGED = 256  # addresses with a logged reason: peers that announce ever new ones must not fill the memory
 
 
 class Connections:
@@ -40,6 +49,7 @@ class Connections:
         limits: Limits,
         make_route: Callable[[str], Route],
         dial_failed: Callable[[str], None],
+        journal: "Journal | None" = None,
     ) -> None:
         self.port = options.port
         self.listener: Listener | None = None
@@ -47,6 +57,8 @@ class Connections:
         self._limits = limits
         self._make_route = make_route
         self._dial_failed = dial_failed
+        self._journal = journal
+        self._unreached: dict[str, tuple[float, str]] = {}  # by URL: since when by the loop's clock, the reason noted
         self._loop = asyncio.get_running_loop()
         self._dial_tls: ssl.SSLContext | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,6 +134,10 @@ class Connections:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def forget_reasons(self) -> None:
+        """A peer has joined, perhaps by dialling us: an address that is not reached after this is noted once more."""
+        self._unreached.clear()
+
     async def _dial(self, url: str) -> None:
         route = self._make_route(url)
         layer: Layer | None = None
@@ -129,15 +145,35 @@ class Connections:
             place = url_address(url)
             if self._options.place:
                 await dial_local(self._options.place, place.port or 0, route, DIAL_SECONDS)
+                self._unreached.pop(url, None)
                 return
             if self._dial_tls is not None:
                 from headwater.net.tls import TlsLayer
 
                 layer = TlsLayer(self._dial_tls, server_side=False, server_hostname=place.host)
             await dial(place.host, place.port or 0, route, DIAL_SECONDS, layer)
+            self._unreached.pop(url, None)
         except Exception as error:  # noqa: BLE001  (whatever it is, the peer is dialled again)
-            logger.debug("route_not_reached url=%s error=%s", _without_password(url), error)
+            self._note(url, error)
             self._dial_failed(url)
+
+    def _note(self, url: str, error: Exception) -> None:
+        """Record why an address was not reached. A fault of ours is noted without patience."""
+        foreseen = isinstance(error, HeadwaterError)
+        reason = str(error) if foreseen else repr(error)
+        now = self._loop.time()
+        since, noted = self._unreached.get(url, (now, ""))
+        due = reason != noted and (now - since >= PATIENCE or not foreseen)
+        if len(self._unreached) >= MOST_LOGGED and url not in self._unreached:
+            self._unreached.clear()
+        self._unreached[url] = since, reason if due else noted
+        shown = _without_password(url)
+        if not due:
+            logger.debug("route_not_reached url=%s error=%s", shown, reason)
+        elif self._journal is not None:
+            self._journal.note("route_not_reached", url=shown, reason=reason)
+        if due and not foreseen:
+            logger.debug("route_not_reached url=%s", shown, exc_info=error)
 
 
 def _without_password(url: str) -> str:

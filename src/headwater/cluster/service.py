@@ -82,7 +82,7 @@ class Cluster:
         self._spaces.declare(info)
         for account in accounts:
             self._spaces.add(account)
-        self.connections = Connections(options, limits, self._make_route, self._dial_failed)
+        self.connections = Connections(options, limits, self._make_route, self._dial_failed, journal)
         self.watch = RouteWatch(
             options,
             self._login_timed_out,
@@ -433,6 +433,7 @@ class Cluster:
         _outlet(route).headers = peer.headers
         route.register()
         self.watch.settled(route)
+        self.connections.forget_reasons()
         _log_later("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, address_of(route))
         if self._spaces.has_leafs and not peer.knows_leafs:
             what = "what is published there reaches no leaf node of ours: it does not say that it knows them (lnoc)"

@@ -27,7 +27,7 @@ from headwater.iggy.store import Offsets, Store
 from headwater.iggy.topics import Topic
 from headwater.iggy.unique_ids import UniqueIds
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.streams.finding import Finding, finding_of, findings_of, report
+from headwater.streams.finding import Finding, files_lost, finding_of, findings_of, report
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
 
@@ -106,9 +106,7 @@ class TopicFiles:
         name = next(
             topic.entry.name for topic in self._topics.values() if any(one.log is log for one in topic.partitions)
         )
-        what = "has lost files of a partition: messages are refused"
-        done = "put them back where they were, or delete the topic; restart the server if they come from a backup"
-        self._lost[log] = finding = Finding(name, log.directory, what, done, severity="unavailable")
+        self._lost[log] = finding = files_lost(name, log.directory, of="topic")
         self.findings.append(finding)
         report(logger, finding)
         if self.on_finding is not None:

@@ -128,9 +128,10 @@ class Acks:
                 try:
                     self._settle(where.stream_sequence, where.consumer_sequence)
                 except StorageError as error:  # of a read-only log, as the log and /healthz say: it removes no message
-                    if reply and ack.kind != "next":
+                    if reply:  # with `next` nothing is delivered either: the request ends with this status
                         self._router.publish(reply, b"", refusal_block(error), b"")
-                        reply = b""
+                    consumer.on_progress()
+                    return
             case "nak":
                 state.nak(where.stream_sequence, ack.delay, now)
             case "progress":

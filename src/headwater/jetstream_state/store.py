@@ -46,7 +46,7 @@ from headwater.jetstream_state.consumer_journal import load as load_journal
 from headwater.jetstream_state.schedules import Row
 from headwater.jetstream_state.sequence import offset_of
 from headwater.jetstream_state.store_lock import STREAMS, take_store
-from headwater.streams.finding import Finding, Severity, finding_of, findings_of, report
+from headwater.streams.finding import Finding, Severity, files_lost, finding_of, findings_of, report
 from headwater.streams.log import Log
 from headwater.streams.log_state import LogState
 from headwater.streams.opening import CopyKind, first_state, write_new_log
@@ -429,9 +429,7 @@ class StreamFindings:
 
     def note_lost_files(self) -> Finding:
         """The files were removed while the stream is served; its caller reports it."""
-        what = "has lost its files: messages are refused"
-        done = "put them back where they were, or delete the stream; restart the server if they come from a backup"
-        self._lost_files = finding = Finding(self._name, self._log.directory, what, done, severity="unavailable")
+        self._lost_files = finding = files_lost(self._name, self._log.directory, of="stream")
         self.all.append(finding)
         return finding
 

@@ -52,7 +52,7 @@ _STRICT_BLOCK: Final = re.compile(
 
 
 def _refuse(rule: str, offset: int, key: bytes | str | None = None) -> NoReturn:
-    shown = key.decode("ascii", "backslashreplace") if isinstance(key, bytes) else key
+    shown = key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else key
     of_key = "" if shown is None else f" in header {shown[:80]!r}"
     raise HeaderError(f"header block: {rule} at byte {offset}{of_key}", key=shown, offset=offset, rule=rule)
 

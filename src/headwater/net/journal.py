@@ -32,6 +32,7 @@ KINDS = {
     "stale_connection": logging.WARNING,
     "connection_turned_away": logging.WARNING,
     "route_lost": logging.WARNING,
+    "route_not_reached": logging.WARNING,
     "leafnode_lost": logging.WARNING,
     "leafnode_not_joined": logging.ERROR,
     "leafnode_refused": logging.ERROR,

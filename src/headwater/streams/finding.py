@@ -67,6 +67,13 @@ def findings_of(report: RecoveryReport, stream: str, directory: str) -> list[Fin
     return found + [Finding(stream, directory, note, "nothing lost") for note in report.notes]
 
 
+def files_lost(name: str, directory: str, *, of: Literal["stream", "topic"]) -> Finding:
+    """The finding for files that were removed while a log of this stream or topic is served."""
+    what = f"has lost {'its files' if of == 'stream' else 'files of a partition'}: messages are refused"
+    done = f"put them back where they were, or delete the {of}; restart the server if they come from a backup"
+    return Finding(name, directory, what, done, severity="unavailable")
+
+
 def report(logger: logging.Logger, finding: Finding) -> None:
     """Log a finding at the level of its severity."""
     event = "stream_unavailable" if finding.severity == "unavailable" else "stream_finding"

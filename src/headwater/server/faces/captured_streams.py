@@ -15,6 +15,7 @@ first has already.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from headwater.iggy.foreign import Foreign, ForeignStream, failure
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_state.atomic_batch import names_batch
+from headwater.model.line_limit import LineLimit
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.model.subject_match import matches
 from headwater.streams.log import Log
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Done = Callable[[StorageError | None], None]
+PERIOD = 1.0  # seconds, in which there are at most LINES about what one stream refused: a client may try again at once
+LINES = 10  # not one: only here does anybody see the reason
 FILLING = "iggy"  # stands for the wildcards of a stream's subject
 
 
@@ -42,6 +46,7 @@ class CapturedStream:
     def __init__(self, stream: Stream, max_payload: int) -> None:
         self._stream = stream
         self._max_payload = max_payload
+        self._limit = LineLimit(PERIOD, LINES)
         self.name = stream.name
         self.created_us = stream.created_ns // 1000
 
@@ -66,7 +71,9 @@ class CapturedStream:
             raise
 
     def _note(self, reason: str) -> None:
-        logger.info("iggy_send_refused stream=%s reason=%s", self.name, reason)
+        sends = self._limit.due(time.monotonic())
+        if sends:
+            logger.warning("iggy_send_refused sends=%d stream=%s reason=%s", sends, self.name, reason)
 
     async def flush(self) -> None:
         """Wait until the stream has answered everything appended so far."""
