@@ -18,6 +18,9 @@ PAYLOAD = 128  # bytes
 WINDOW = 1000  # unacknowledged publishes while a stream is filled
 BATCH = 5000  # messages per pull request
 ACK = re.compile(rb'"seq": ?(\d+)')
+ACK_SUBJECT = b" $JS.ACK.FULL.R.1."
+SEQUENCE = re.compile(re.escape(ACK_SUBJECT) + rb"(\d+)")
+WHOLE_ACK_SUBJECT = re.compile(rb" (\$JS\.ACK\.FULL\.R\.1\.\S+)")
 
 
 def ask(link: socket.socket, subject: str, document: object) -> dict[str, object]:
@@ -80,27 +83,38 @@ def read_all(
     link: socket.socket, messages: int, *, step: int = 1, pull: bool = True, acknowledge: bool = False
 ) -> None:
     """Pull everything, BATCH per request, or wait until it is pushed; the sequences in the ack subjects must be 1, 1 +
-    step, and so on."""
+    step, and so on. Of each read the ack subjects are counted, and the first and the last are looked at: to make objects of
+    all took the client more than a server took for a message, and the rate was the client's."""
     link.sendall(b"SUB _INBOX.replay 2\r\n")
-    wanted = re.compile(rb" (\$JS\.ACK\.FULL\.R\.1\.(\d+)\.\S+)")
     request = json.dumps({"batch": BATCH, "expires": 30_000_000_000}).encode()
-    seen = requested = 0
-    rest = b""
+    seen = requested = kept = 0
+    buffer = bytearray(1 << 20)
     while seen < messages:
         if pull and requested - seen < BATCH and requested < messages:
             link.sendall(b"PUB $JS.API.CONSUMER.MSG.NEXT.FULL.R _INBOX.replay %d\r\n%b\r\n" % (len(request), request))
             requested += BATCH
-        received = rest + link.recv(1 << 20)
-        end = received.rfind(b"x\r\n") + 3  # payloads consist of x, so this can only be the end of a message
-        whole, rest = (received[:end], received[end:]) if end > 2 else (b"", received)
-        found = wanted.findall(whole)
-        if found and (int(found[0][1]), int(found[-1][1])) != (1 + step * seen, 1 + step * (seen + len(found) - 1)):
-            raise Failure(f"sequences {int(found[0][1])} to {int(found[-1][1])} after {seen} messages")
-        seen += len(found)
+        size = link.recv_into(memoryview(buffer)[kept:])
+        if not size:
+            raise Failure(f"closed after {seen} messages")
+        filled = kept + size
+        ending = buffer.rfind(b"x\r\n", 0, filled)  # payloads consist of x: this can only be the end of a message
+        end = ending + 3 if ending >= 0 else 0
+        found = buffer.count(ACK_SUBJECT, 0, end)
+        if found:
+            first, last = (
+                int(SEQUENCE.match(buffer, at)[1])  # type: ignore[index]
+                for at in (buffer.find(ACK_SUBJECT), buffer.rfind(ACK_SUBJECT, 0, end))
+            )
+            if (first, last) != (1 + step * seen, 1 + step * (seen + found - 1)):
+                raise Failure(f"sequences {first} to {last} after {seen} messages")
+        seen += found
         if acknowledge and found:
-            link.sendall(b"".join([b"PUB %b 4\r\n+ACK\r\n" % subject for subject, _ in found]))
-        if b"PING\r\n" in whole:
+            subjects = WHOLE_ACK_SUBJECT.findall(buffer, 0, end)
+            link.sendall(b"".join([b"PUB %b 4\r\n+ACK\r\n" % subject for subject in subjects]))
+        if buffer.find(b"PING\r\n", 0, end) >= 0:
             link.sendall(b"PONG\r\n")
+        kept = filled - end
+        buffer[:kept] = buffer[end:filled]
 
 
 # ── the ways into and out of a stream ──

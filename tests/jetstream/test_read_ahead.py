@@ -6,10 +6,12 @@ from typing import cast
 import pytest
 from support.recording_files import RecordingFiles
 
+import headwater
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.read_ahead import SKIPPED, ReadAhead
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_ranges.stored_run import LEAST
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.contents import Contents
 from headwater.streams.log import Log, LogOptions
@@ -78,6 +80,36 @@ def test_what_was_selected_comes_first_and_what_is_gone_of_it_counts_no_more() -
     record = ahead.next()
     assert record is not None and record.offset == 2
     assert (list(state.selected), state.num_pending) == ([3], 4)
+
+
+@pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, there are no runs")
+def test_a_run_goes_on_where_the_last_message_was_and_is_read_anew_when_one_of_its_messages_left() -> None:
+    ahead, state, log = reading([b"a"] * 3 * LEAST)
+    run = ahead.run()
+    assert run is not None and (run.offset, run.end) == (0, 3 * LEAST)
+    assert ahead.run() is run
+    ahead.forget_removed(3 * LEAST + 1)  # behind it
+    assert ahead.run() is run
+    assert take(ahead, state) == 1
+    assert ahead.run() is None, "what was read one by one comes first"
+    ahead.forget()
+    later = ahead.run()
+    assert later is not None and later is not run and later.offset == 1
+    log.discard(LEAST)
+    ahead.forget_removed(LEAST + 1)
+    assert ahead.run() is None, "a message of the batch is gone"
+    state.position = LEAST + 2
+    behind = ahead.run()
+    assert behind is not None and behind.offset == LEAST + 1
+
+
+@pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, there are no runs")
+def test_there_is_no_run_for_a_filter_and_for_selected_messages() -> None:
+    ahead, _, _ = reading([b"a"] * 3 * LEAST, filter_subject="a")
+    assert ahead.run() is None
+    ahead, state, _ = reading([b"a"] * 3 * LEAST)
+    state.selected.append(5)
+    assert ahead.run() is None
 
 
 @pytest.mark.parametrize("apart", [1, 3, 250])

@@ -95,13 +95,24 @@ def test_max_ack_pending_holds_new_messages_back_and_lets_redeliveries_pass() ->
     assert made.may_deliver_new
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.booleans(), st.sampled_from(["none", "explicit"]))
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=8) | st.lists(st.just(1), min_size=1, max_size=8),
+    st.booleans(),
+    st.sampled_from(["none", "explicit"]),
+)
 def test_a_run_leaves_what_deliveries_one_by_one_would(steps: list[int], backoff: bool, policy: str) -> None:
     sequences = [sum(steps[: n + 1]) for n in range(len(steps))]
     together, single = (consumer(ack_policy=policy, backoff=[7, 9] if backoff else []) for _ in range(2))
     together.deliver_run(sequences, 50)
     deliver(single, *sequences, now=50)
     assert together.snapshot() == single.snapshot()
+    if sequences == list(range(sequences[0], sequences[-1] + 1)):
+        whole, kept = consumer(ack_policy=policy, backoff=[7, 9] if backoff else []), consumer(ack_policy=policy)
+        whole.events, kept.events = [], []
+        whole.deliver_span(sequences[0], sequences[-1], 50)
+        kept.deliver_run(sequences, 50)
+        assert (whole.snapshot(), whole.events) == (single.snapshot(), kept.events)
+        assert (waits(whole), whole.num_pending) == (waits(single), single.num_pending)
     assert (waits(together), together.num_pending) == (waits(single), single.num_pending)
     assert together.expire(1000) == single.expire(1000)
     assert together.next_redelivery() == single.next_redelivery()

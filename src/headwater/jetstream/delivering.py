@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 TURN_MESSAGES = 256
 ALONE = 4  # cost, in messages of a run, of one that is looked up by itself: some 70 us against less than 10
+IN_PLACE = 4  # messages that are delivered from where they lie cost as much as one of another run
 TURN_BYTES = 1 << 20
 DISK_RETRY = 1.0  # seconds after a read of the log failed
 
@@ -340,14 +341,20 @@ class DeliveringConsumer(ABC):
             and (config.ack_policy != "none" or self._stream.config.retention == "limits")
         )
 
-    def _send_run(self, inbox: bytes, most: int, room: int, now: int) -> tuple[int, int]:
-        """Deliver new messages that are read already, at most `most`, and at most `room` bytes (-1: any number); returns how
-        many, and their bytes. (0, 0): no subscriber took one, it is larger than `room`, or the end of the log; the caller
-        finds that out by itself."""
+    def _send_run(self, inbox: bytes, most: int, turn: int, room: int, now: int) -> tuple[int, int, int]:
+        """Deliver new messages, at most `most`, at most what there is time for in a turn with `turn` left, and at most
+        `room` bytes (-1: any number); returns how many, their bytes, and what it took of the turn. (0, 0, 0): no subscriber
+        took one, it is larger than `room`, or the end of the log; the caller finds that out by itself."""
         state, ahead = self.state, self._ahead
         most = min(most, state.num_pending, state.deliverable)
-        if most <= 0 or ahead.next() is None:
-            return 0, 0
+        if most <= 0:
+            return 0, 0, 0
+        given, size = self._send_stored(inbox, min(most, turn * IN_PLACE), room, now)
+        if given:
+            return given, size, -(-given // IN_PLACE)
+        if ahead.next() is None:
+            return 0, 0, 0
+        most = min(most, turn)
         delivered: list[int] = []
         numbers = state.delivered_consumer, state.num_pending, room
         sender = RecordSender(self._router, inbox, self._acks.head, *numbers, state.config.headers_only)
@@ -355,7 +362,22 @@ class DeliveringConsumer(ABC):
         if delivered:
             ahead.at += len(delivered)
             state.deliver_run(delivered, now)
-        return len(delivered), size
+        return len(delivered), size, len(delivered)
+
+    def _send_stored(self, inbox: bytes, most: int, room: int, now: int) -> tuple[int, int]:
+        """Deliver messages from where they lie; returns how many, and their bytes. (0, 0): the general way has to tell."""
+        from headwater.jetstream_ranges.stored_run import only_reader  # here: a start needs it not
+
+        state = self.state
+        reader = only_reader(self._router, inbox) if not state.config.headers_only else None
+        run = self._ahead.run() if reader is not None else None
+        if reader is None or run is None:
+            return 0, 0
+        first = run.offset
+        size = run.send(self._router, reader, self._acks.head, state.delivered_consumer, state.num_pending, most, room)
+        if run.offset > first:
+            state.deliver_span(sequence_of(first), sequence_of(run.offset) - 1, now)
+        return run.offset - first, size
 
     def _next_due(self, now: int) -> tuple[StoredRecord, int] | float:
         """The next message to send, and its sequence if it is a redelivery; if there is none, the value for `_deliver` to

@@ -188,9 +188,9 @@ class PullConsumer(DeliveringConsumer):
                 checked.add(inbox)
             behind = 0
             if runs:
-                most = min(messages, request.remaining) if alone else 1
-                given, size = self._send_run(inbox, most, request.bytes_left if request.max_bytes else -1, now)
-                messages -= given
+                most, room = request.remaining if alone else 1, request.bytes_left if request.max_bytes else -1
+                given, size, spent = self._send_run(inbox, most, messages, room, now)
+                messages -= spent
                 size_left -= size
                 if given:
                     if request.took(size, now, given):

@@ -14,6 +14,7 @@ Idle heartbeats go out when nothing else was sent for that long, and name the fl
 missing.
 """
 
+import sys
 from collections.abc import Callable
 
 from headwater.exchange.router import Router
@@ -229,9 +230,9 @@ class PushConsumer(DeliveringConsumer):
                 delay = (self._free_at - now) / SECOND
                 break
             if not self.config.rate_limit_bps and self._may_send_runs():
-                given, size = self._send_run(target, messages, self._flow.room, now)
+                given, size, spent = self._send_run(target, sys.maxsize, messages, self._flow.room, now)
                 if given:
-                    messages -= given
+                    messages -= spent
                     size_left -= size
                     self._count_out(size, now)
                     continue

@@ -13,6 +13,7 @@ from headwater.streams.log import StoredRecord
 
 if TYPE_CHECKING:
     from headwater.jetstream_ranges.large_records import LargeRecords
+    from headwater.jetstream_ranges.stored_run import StoredRun
 
 RECORDS = 256  # read from the log at once
 BYTES = 1 << 20
@@ -30,6 +31,7 @@ class ReadAhead:
         self._stream = stream
         self._state = state
         self._large: LargeRecords | None = None
+        self._run: StoredRun | None = None
 
     def next(self) -> StoredRecord | None:
         """The next matching message. None at the end of the log, or when one turn has skipped its limit of records. Raises
@@ -38,15 +40,34 @@ class ReadAhead:
             return None
         return self.records[self.at]
 
+    def run(self) -> "StoredRun | None":
+        """The next messages as a run of records of one batch; None where they have to be taken by `next`. Raises
+        StorageError."""
+        state = self._state
+        if self.at < len(self.records) or self.filter is not None or state.selected or self._has_large():
+            return None
+        offset = offset_of(state.position)
+        if self._run is None or self._run.is_over or self._run.offset != offset:
+            from headwater.jetstream_ranges.stored_run import find_run  # here: a start needs it not
+
+            self._run = find_run(self._stream.log, offset)
+        return self._run
+
     def forget(self) -> None:
         """Discard what was read: the consumer's position, the filter or the log has changed."""
         self.records = []
         self.at = 0
+        self._run = None
 
     def forget_removed(self, sequence: int) -> None:
         """Discard what was read, if it may include the message that left the stream."""
-        if self.records and sequence <= sequence_of(self.records[-1].offset):
+        last = self.records[-1].offset if self.records else -1
+        if offset_of(sequence) < max(last + 1, self._run.end if self._run is not None else 0):
             self.forget()
+
+    def _has_large(self) -> bool:
+        """Whether the last record that was read is a large one."""
+        return bool(self.records) and len(self.records[-1].payload) > BYTES // RECORDS
 
     def _read(self) -> bool:
         state, log = self._state, self._stream.log
@@ -54,8 +75,8 @@ class ReadAhead:
         known = self._stream.contents.known_from(state.position, self.filter) if self.filter is not None else None
         if known is not None:  # a subject may have one message in a million: the others need not be read
             state.position = max(state.position, known[0] if known else sequence_of(log.end_offset))
-        last, self.records, self.at = self.records[-1:], [], 0
-        if not last or len(last[0].payload) > BYTES // RECORDS:
+        may_be_large, self.records, self.at = not self.records or self._has_large(), [], 0
+        if may_be_large:
             from headwater.jetstream_ranges.large_records import LargeRecords  # here: a start needs it not
 
             self._large = self._large or LargeRecords(log)

@@ -182,6 +182,20 @@ class Consumer:
         self._in_order.sequences.extend(sequences)
         self._deadlines.add_run(sequences, deadline)
 
+    def deliver_span(self, first: int, last: int, now: int) -> None:
+        """As `deliver_run`, of all from `first` to `last`, none of which is selected."""
+        if self.config.ack_policy != "none":
+            self.deliver_run(list(range(first, last + 1)), now)
+            return
+        self.delivered_consumer += last + 1 - first
+        self.delivered_stream = last
+        self.position = last + 1
+        self.num_pending -= last + 1 - first
+        if self.events is not None:
+            self.events.append([DELIVERED, first, last])
+        self.floor_consumer = self.delivered_consumer
+        self.floor_stream = last
+
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
         """Note the redelivery that `next_redelivery` returned; returns (consumer sequence, count of deliveries)."""
         self._redeliveries.popleft()

@@ -415,13 +415,13 @@ class RecordCursor:
         if start > self.limit:
             raise self._broken("a record head")
         if cython.compiled:
-            timestamp = cython.cast(
-                cython.longlong, _u32(self.buffer, start - 24) | (_u32(self.buffer, start - 20) << 32)
-            )
-            delta = _u32(self.buffer, start - 16)
-            subject_size = _u32(self.buffer, start - 12) & 0xFFFF
-            block_size = _u32(self.buffer, start - 8)
-            payload_size = _u32(self.buffer, start - 4)
+            data: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(self.buffer))
+            high: cython.ulonglong = _number_at(data, start - 20)
+            timestamp = cython.cast(cython.longlong, _number_at(data, start - 24) | (high << 32))
+            delta = _number_at(data, start - 16)
+            subject_size = data[start - 12] | (data[start - 11] << 8)
+            block_size = _number_at(data, start - 8)
+            payload_size = _number_at(data, start - 4)
         else:
             timestamp, delta, subject_size, _, block_size, payload_size = _RECORD_REST_V1.unpack_from(
                 self.buffer, start - _RECORD_REST_V1.size

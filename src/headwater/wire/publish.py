@@ -17,6 +17,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.headwater.model.subject_match import is_plain
     from cython.cimports.headwater.wire.memory import OutputBuffer
 else:
@@ -29,6 +30,7 @@ from headwater.wire.handshake import ConnectOptions, encode_connect
 
 KNOWN_SUBJECTS: int = 1024  # size of the cache of encoded subjects, which is cleared when full
 LONGEST_NUMBER: int = 20  # bytes in decimal, a sign included
+_PAIRS = cython.declare(bytes, b"".join(b"%02d" % pair for pair in range(100)))
 
 
 class OpWriter:
@@ -158,14 +160,22 @@ def put_number(data: bytearray, at: cython.Py_ssize_t, number: cython.longlong) 
         target: cython.p_char = PyByteArray_AS_STRING(data)
         rest: cython.ulonglong = number
         following: cython.ulonglong
+        pair: cython.ulonglong
         end: cython.Py_ssize_t = at + digits_of(rest)
         at = end
-        while rest >= 10:
-            following = rest // 10
-            at -= 1
-            target[at] = cython.cast(cython.char, 48 + rest - 10 * following)
+        pairs: cython.p_char = PyBytes_AS_STRING(_PAIRS)
+        while rest >= 100:
+            following = rest // 100
+            at -= 2
+            pair = 2 * (rest - 100 * following)
+            target[at] = pairs[pair]
+            target[at + 1] = pairs[pair + 1]
             rest = following
-        target[at - 1] = cython.cast(cython.char, 48 + rest)
+        if rest >= 10:
+            target[at - 2] = pairs[2 * rest]
+            target[at - 1] = pairs[2 * rest + 1]
+        else:
+            target[at - 1] = cython.cast(cython.char, 48 + rest)
         return end
     text: bytes = b"%d" % number  # interpreted; and a timestamp of a clock before 1970
     data[at : at + len(text)] = text
