@@ -169,6 +169,20 @@ def test_a_change_of_a_pattern_concerns_subjects_that_begin_as_it_does() -> None
     assert [number for number in range(50) if sublist.match(b"a.%d.x" % number) is not before[number]] == [7]
 
 
+@pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, a change of a pattern makes all stale")
+def test_among_very_many_subjects_few_others_are_looked_for_anew_for_a_change_of_a_pattern() -> None:
+    """Of 20,000, some 370 share a number with one of 300 changes in the small table, and some 90 in the large one."""
+    sublist = Sublist()
+    subjects = [b"a.%d.x" % number for number in range(20_000)]
+    for subject in subjects:
+        sublist.insert(Subscription(subject, b"", b"0"))
+    before = [sublist.match(subject) for subject in subjects]
+    for number in range(300):
+        sublist.insert(Subscription(b"a.%d.*" % number, b"", b"1"))
+    assert [len(sublist.match(subject).plain) for subject in subjects] == [2] * 300 + [1] * 19_700
+    assert sum(sublist.match(subjects[number]) is not before[number] for number in range(300, 20_000)) < 200
+
+
 @pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, a dict is the table")
 def test_a_table_that_grows_keeps_what_it_knows() -> None:
     sublist = Sublist()

@@ -40,7 +40,7 @@ cdef class KnownSubjects:
     cdef int change(self, bytes pattern) except -1
     cdef int _note_anew(self) except -1
     cdef bint is_right(self, Py_ssize_t index) noexcept
-    cdef bint is_unchanged(self, Py_ssize_t index, bint ahead) noexcept
+    cdef bint is_unchanged(self, Py_ssize_t index) noexcept
     cdef int _take_over(self, Py_ssize_t size, unsigned long long *slots, list owners) except -1
     cdef int make(self, Py_ssize_t size) except -1
     cdef int _empty(self, Py_ssize_t index) except -1

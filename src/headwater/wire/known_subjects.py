@@ -19,8 +19,10 @@ finds a slot compares the subject.
 
 A change of a pattern such as `orders.7.*` (`change`) is noted under its tokens before the first wildcard, with its number.
 A slot that was right before the last change is looked at when it is found next: it is right if nothing that its subject
-begins with has changed since (`is_right`). So a change costs one line of memory, however many subjects are known, and a
-slot as many as its subject has tokens, four at most, once for all the changes since.
+begins with has changed since (`is_right`). So a change costs two lines of memory, however many subjects are known, and a
+slot one look for each of the tokens of its subject, four at most, once for all the changes since: into a small table of
+changes, which stays in the processor's caches, and only where something that shares its place there has changed, into one
+that has as many numbers as slots.
 
 The table has twice as many slots as subjects that are published to, up to a limit that the caller sets for each. Compiled
 only; interpreted, a dict is cheaper (`Sublist`).
@@ -33,7 +35,18 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
-    from cython.cimports.headwater.wire.cache_lines import COUNTS_ITSELF, ELSEWHERE, LOOKED_AT, ROOM, TEXT_AT, prefetch
+    from cython.cimports.headwater.wire.cache_lines import (
+        COUNTS_ITSELF,
+        ELSEWHERE,
+        FEW_CHANGES,
+        LOOKED_AT,
+        NOTED_TOKENS,
+        ROOM,
+        SWEPT,
+        TEXT_AT,
+        item,
+        prefetch,
+    )
     from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.libc.string import memcpy
     from cython.cimports.posix.mman import (
@@ -56,11 +69,6 @@ MAPPED_FROM: int = 1 << 12
 # large pages. A large page is used up as well: a table that grows is half full at once, and its slots are taken at random.
 LARGE_PAGE: int = 1 << 21
 LARGE_PAGES: int = 14 if sys.platform == "linux" else 0  # MADV_HUGEPAGE, elsewhere MADV_NORMAL
-# Tokens of a pattern under which its changes are noted; what is behind them makes no difference.
-NOTED_TOKENS: int = 4
-STALE_LOOKED_AT: int = 16  # slots, by `forget_stale`
-_STALE_LOOKED_AT: cython.int = STALE_LOOKED_AT
-_NOTED_TOKENS: cython.int = NOTED_TOKENS
 
 
 def tag_of(name: cython.p_uchar, length: cython.Py_ssize_t, generation: cython.Py_ssize_t) -> cython.ulonglong:
@@ -131,7 +139,8 @@ class KnownSubjects:
         self._mapped = 0  # bytes that the system gave; 0: the slots are in `_memory`
         self._owners: list[Known | None] = []  # holds the references that the slots have without counting them
         self.now = 0  # the number of changes so far
-        # For each hash of tokens the number of the last change: as many numbers as slots, none before the first change.
+        # For each hash of tokens the number of the last change: FEW_CHANGES if there are more slots than that, and behind
+        # them as many numbers as slots. None before the first change.
         self._changes = bytearray()
         self._noted = 0  # how many tokens these are: a bit for each number
         if cython.compiled:
@@ -237,13 +246,16 @@ class KnownSubjects:
         return receiver.delivered
 
     def forget_stale(self, generation: cython.Py_ssize_t) -> cython.int:
-        """Empty a few slots that are stale, in turn: after `size` by STALE_LOOKED_AT calls, nothing is held on to that was
+        """Empty a few slots that are stale, in turn: after `size` by SWEPT calls, nothing is held on to that was
         stale before. No search that is still right ends at an empty slot: `add` fills those of other generations first."""
         if cython.compiled:
             index: cython.Py_ssize_t
             there: Known | None
+            step: cython.int
             _step: cython.int
-            for _step in range(_STALE_LOOKED_AT):
+            for step in range(SWEPT):
+                prefetch(item(self._owners, (self._swept + step) & (self.size - 1)))
+            for _step in range(SWEPT):
                 index = self._swept
                 there = self._owners[index]
                 if there is not None and there.generation != generation:
@@ -260,7 +272,7 @@ class KnownSubjects:
             end: cython.Py_ssize_t = 0
             dot: cython.Py_ssize_t
             tokens: cython.int = 0
-            while tokens < _NOTED_TOKENS:
+            while tokens < NOTED_TOKENS:
                 dot = pattern.find(b".", end)
                 if dot < 0 or (dot == end + 1 and pattern[end] == 42):  # * (and what begins with > is at its end)
                     break
@@ -273,13 +285,16 @@ class KnownSubjects:
             self.now += 1
             self._noted |= 1 << tokens
             name: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(pattern))
-            self._changed_at[tag_of(name, end, 0) & (self.size - 1)] = self.now
+            place: cython.ulonglong = tag_of(name, end, 0)
+            self._changed_at[place & (FEW_CHANGES - 1) & (self.size - 1)] = self.now
+            if self.size > FEW_CHANGES:
+                self._changed_at[FEW_CHANGES + (place & (self.size - 1))] = self.now
         return 1
 
     def _note_anew(self) -> cython.int:
         """All that is known is right now."""
         if cython.compiled:
-            self._changes = bytearray(4 * self.size)
+            self._changes = bytearray(4 * (self.size + (FEW_CHANGES if self.size > FEW_CHANGES else 0)))
             self._changed_at = cython.cast(cython.p_uint, PyByteArray_AS_STRING(self._changes))
             self._noted = 0
         return 0
@@ -287,12 +302,11 @@ class KnownSubjects:
     def is_right(self, index: cython.Py_ssize_t) -> cython.bint:
         """Whether what a slot has, of the last generation, is right in spite of changes of patterns."""
         if cython.compiled:
-            return cython.cast(cython.p_uint, self.slots + index * 8)[7] == self.now or self.is_unchanged(index, False)
+            return cython.cast(cython.p_uint, self.slots + index * 8)[7] == self.now or self.is_unchanged(index)
         return False
 
-    def is_unchanged(self, index: cython.Py_ssize_t, ahead: cython.bint) -> cython.bint:
-        """Whether nothing that the subject of a slot begins with has changed since it was right; it is so now, then.
-        `ahead`: only prefetch what says so."""
+    def is_unchanged(self, index: cython.Py_ssize_t) -> cython.bint:
+        """Whether nothing that the subject of a slot begins with has changed since it was right; it is so now, then."""
         if cython.compiled:
             slot: cython.p_uint = cython.cast(cython.p_uint, self.slots + index * 8)
             known: Known
@@ -308,20 +322,19 @@ class KnownSubjects:
                     name = cython.cast(cython.p_uchar, self.slots[index * 8 + 4])
                 length = slot[6] & 0xFFFF
             at: cython.Py_ssize_t = 0
-            place: cython.p_uint
+            place: cython.ulonglong
             left: cython.uint = self._noted >> 1
             while left != 0 and at < length and name[at] != 32:
                 at += 1
                 if name[at - 1] == 46:
                     if left & 1:
-                        place = self._changed_at + (tag_of(name, at, 0) & (self.size - 1))
-                        if ahead:
-                            prefetch(place)
-                        elif place[0] > slot[7]:
+                        place = tag_of(name, at, 0) & (self.size - 1)
+                        if self._changed_at[place & (FEW_CHANGES - 1)] > slot[7] and (
+                            self.size <= FEW_CHANGES or self._changed_at[FEW_CHANGES + place] > slot[7]
+                        ):
                             return False
                     left >>= 1
-            if not ahead:
-                slot[7] = self.now
+            slot[7] = self.now
         return True
 
     def forget(self, subject: bytes, generation: cython.Py_ssize_t) -> cython.int:

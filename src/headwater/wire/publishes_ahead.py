@@ -120,20 +120,16 @@ class PublishesAhead:
             slot: cython.p_ulonglong
             outlet: cython.ulonglong = 0
             sizes: cython.uint
-            older: cython.Py_ssize_t = 0  # were right before the last change of a pattern
             self.step(known)
             for index in range(self.count):
                 number = self.slot[index]
                 if known.slots[number * 8] != self._tag[index]:
                     number = known.find_slot(self._tag[index])
                 slot = known.slots + number * 8
-                if number < 0 or slot[1] == 0:
+                if number < 0 or slot[1] == 0 or not known.is_right(number):
                     self.count = index
                     break
                 self.slot[index] = number
-                if cython.cast(cython.p_uint, slot)[7] != known.now:
-                    older += 1
-                    known.is_unchanged(number, True)
                 if slot[1] != outlet:
                     outlet = slot[1]
                     prefetch(cython.cast(cython.p_void, outlet))
@@ -142,11 +138,6 @@ class PublishesAhead:
                     prefetch(cython.cast(cython.p_void, slot[4]))
                 if sizes & COUNTS_ITSELF:
                     prefetch(cython.cast(cython.p_void, slot[2]))
-            if older > 0:
-                for index in range(self.count):
-                    if not known.is_right(self.slot[index]):
-                        self.count = index
-                        break
         return 0
 
 
