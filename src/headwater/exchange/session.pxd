@@ -30,4 +30,5 @@ cdef class Session(ClientOpHandler):
     cdef Py_ssize_t _publish_ahead(self, ClientOpParser ops, Py_ssize_t at) except -1
     cdef Py_ssize_t _publish_series(self, ClientOpParser ops, Match match) except -1
     cdef int _publish(self, MessageView message) except? -1
+    cdef int _publish_to(self, Match match, MessageView message) except? -1
     cdef bint _may_publish(self, MessageView message) except? -1

@@ -205,7 +205,7 @@ class Session(ClientOpHandler):
                 if not match.separate:
                     if cython.compiled and router.foresight is not None and ops._position >= router.foresight.seen:
                         router.foresight.look(ops)
-                    self._publish(message)
+                    self._publish_to(match, message)
                 else:
                     first = message.buffer[message.subject]
                     free = first != 95 and first != 36 and message.reply == message.reply_end  # _ $
@@ -285,15 +285,19 @@ class Session(ClientOpHandler):
 
     def _publish(self, message: MessageView) -> cython.int:
         membership: Membership = self.membership
-        terms: Terms = self.terms
-        router: Router = membership.router
         if membership.mappings is not None:
             mapped = membership.mappings.apply(message.subject_bytes())
             if mapped is not None:
                 message = renamed(mapped, message)
                 if message.trace is not None:
                     message.trace.mapped(mapped)
-        match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+        match: Match = membership.router.sublist.find(message.buffer, message.subject, message.subject_end)
+        return self._publish_to(match, message)
+
+    def _publish_to(self, match: Match, message: MessageView) -> cython.int:
+        """Publish a message whose receivers are known."""
+        membership: Membership = self.membership
+        terms: Terms = self.terms
         traffic: Traffic = self.traffic
         traffic.messages += 1
         traffic.bytes += message.end - message.headers
@@ -306,7 +310,7 @@ class Session(ClientOpHandler):
                 return 0
         if terms.verbose:
             self._send_op(_OK)
-        deliveries: cython.int = router.route(self.outlet, match, message)
+        deliveries: cython.int = membership.router.route(self.outlet, match, message)
         if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
             self._no_responders(message.subject_bytes(), message.reply_bytes())
         return 0

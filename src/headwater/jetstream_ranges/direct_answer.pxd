@@ -5,6 +5,8 @@ from headwater.wire.memory cimport OutputBuffer
 
 cdef Py_ssize_t _PREFIX_SIZE
 cdef Py_ssize_t _SEQUENCE_AT
+cdef Py_ssize_t _KEPT
+cdef Py_ssize_t _WRITTEN_TOGETHER
 cdef long long _SECOND
 cdef long long _DAY_SECONDS
 

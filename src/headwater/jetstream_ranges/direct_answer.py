@@ -53,6 +53,8 @@ KEPT: int = 1 << 20  # bytes; a buffer that a larger message has made is not kep
 # Bytes of answers after which they are written, though there may be more requests in the same read: a client with hundreds
 # of gets on their way goes on with the first answers while the others are made.
 WRITTEN_TOGETHER: int = 1 << 14
+_KEPT: cython.Py_ssize_t = KEPT  # in C: each answer looks at these
+_WRITTEN_TOGETHER: cython.Py_ssize_t = WRITTEN_TOGETHER
 _SECOND: int = 1_000_000_000  # ns
 _DAY_SECONDS: int = 86_400
 
@@ -126,7 +128,7 @@ class DirectAnswer:
             self._route(reply, record, bare)
         finally:
             self._busy = False
-            if len(self._buffer.data) > KEPT or len(self._lines.data) > KEPT:
+            if len(self._buffer.data) > _KEPT or len(self._lines.data) > _KEPT:
                 self._buffer, self._lines = OutputBuffer(), OutputBuffer()
         return 0
 
@@ -156,7 +158,7 @@ class DirectAnswer:
         match: Match = self.router.sublist.find(message.buffer, 0, message.subject_end)
         self.router.route(None, match, message)
         self._unwritten += message.end
-        if self._unwritten >= WRITTEN_TOGETHER:
+        if self._unwritten >= _WRITTEN_TOGETHER:
             self._unwritten = 0
             self.router.flusher.flush()
         return 0
