@@ -7,6 +7,7 @@ from support.session_desk import PLAIN, Desk
 
 import headwater
 from headwater.exchange import session
+from headwater.exchange.sublist import Sublist, Subscription
 from headwater.wire import plain_publishes
 
 pytestmark = pytest.mark.skipif(headwater.__compiled__, reason="compiled, there is only one way")
@@ -109,6 +110,17 @@ def test_publishes_with_different_lines_take_the_shorter_way(monkeypatch: pytest
         op.replace(b"PUB a.%d" % n, b"MSG a.%d 1" % n, 1) for n, op in enumerate(ops)
     )
     assert (publisher.traffic.messages, publisher.traffic.bytes) == (50, 100)
+
+
+def test_of_lines_in_turn_most_are_known_when_there_are_a_few_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_publishes, "MOST_LINES", 128)
+    lines, sublist, found = plain_publishes.Lines(), Sublist(), 0
+    sublist.insert(Subscription(b"a.*", b"", b"1", Desk().connect()[0].outlet))
+    for number in [*range(132)] * 4:
+        text = b"PUB a.%d 1" % number
+        found += text in lines.known
+        assert lines.known.get(text) or lines.look_up(text, sublist.match)
+    assert found > 250
 
 
 def test_lines_are_forgotten_when_interest_changes() -> None:

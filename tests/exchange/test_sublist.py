@@ -287,6 +287,17 @@ def test_so_many_different_answers_are_not_all_kept() -> None:
     assert sublist.match(b"once.0").plain == first.plain
 
 
+def test_of_subjects_that_come_in_turn_most_are_known_when_there_are_a_few_too_many() -> None:
+    sublist = Sublist()
+    subjects = [b"turn.%d" % number for number in range(CACHE_SIZE + 100)]
+    for subject in subjects:
+        sublist.insert(Subscription(subject, b"", b"1"))
+    before = [sublist.match(subject) for subject in subjects]
+    assert (
+        sum(sublist.match(subject) is match for subject, match in zip(subjects, before, strict=True)) > CACHE_SIZE // 2
+    )
+
+
 def test_only_clients_that_get_one_message_each_are_separate() -> None:
     link, output = FakeLink(), OutputBuffer()
     one, other = Outlet(link, output), Outlet(link, output)

@@ -107,6 +107,7 @@ def test_only_so_many_are_kept(tmp_path: Path) -> None:
         for number in range(MOST + 1):
             routes.keep_send(b"%d" % number, address, sent)
         assert routes.send(b"0") is None and routes.send(b"%d" % MOST) is not None
+        assert sum(routes.send(b"%d" % number) is not None for number in range(MOST)) == MOST * 7 // 8
         routes.keep_send(b"balanced", c.SendMessages(S, T, Partitioning.balanced(), 1), sent)
         assert routes.send(b"balanced") is None
 

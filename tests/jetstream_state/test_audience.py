@@ -125,6 +125,28 @@ def test_what_is_known_of_subjects_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert readers["wild"].new == 200
 
 
+def test_of_subjects_that_come_in_turn_most_are_known_when_there_are_a_few_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[bytes] = []
+    look = Audience._look_by_beginning
+
+    def noted(readers: Audience[Counting], subject: bytes) -> list[Counting]:
+        looked.append(subject)
+        return look(readers, subject)
+
+    monkeypatch.setattr(module, "MOST_KNOWN", 256)
+    monkeypatch.setattr(Audience, "_look_by_beginning", noted)
+    readers: Audience[Counting] = Audience()
+    readers["wild"] = Counting([b"s.>"])
+    for turn in range(4):
+        looked.clear()
+        for number in range(132):  # two entries each
+            readers.on_stored(132 * turn + number + 1, 1, items([b"s.%d" % number], 132 * turn + number + 1))
+    assert len(looked) < 66
+    assert readers["wild"].new == 4 * 132
+
+
 def test_a_deleted_name_and_a_cleared_stream_have_no_consumers_left() -> None:
     readers: Audience[Counting] = Audience()
     first, second = readers["a"], readers["b"] = Counting([]), Counting([b"s"])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headwater
 from headwater.errors import SubjectError
 from headwater.wire.handshake import ConnectOptions, decode_connect
 from headwater.wire.memory import OutputBuffer
@@ -78,6 +79,18 @@ def test_many_subjects_in_turn_are_all_written_right() -> None:
     for subject in subjects:
         writer.publish(subject, "", b"", b"")
     assert output.take() == b"".join(b"PUB %s 0\r\n\r\n" % subject.encode() for subject in subjects)
+
+
+@pytest.mark.skipif(headwater.__compiled__, reason="compiled, nobody sees what is known")
+def test_of_subjects_in_turn_most_are_known_when_there_are_a_few_too_many() -> None:
+    writer = OpWriter(OutputBuffer())
+    subjects = [f"s.{number}" for number in range(KNOWN_SUBJECTS + 7)]
+    found = 0
+    for subject in subjects * 3:
+        found += subject in writer.known
+        writer.publish(subject, "", b"", b"")
+    assert found > 1.4 * KNOWN_SUBJECTS
+    assert len(writer.known) <= KNOWN_SUBJECTS
 
 
 ops = st.tuples(

@@ -39,6 +39,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from headwater.model.subject import is_literal
+from headwater.model.thinning import thin_out
 
 CACHE_SIZE: int = 1 << 13  # Matches of several nodes that are kept; interpreted, also subjects
 MOST_LISTS: int = 64  # lists of queue groups for which one Match caches the result of `serving`
@@ -505,7 +506,7 @@ class Sublist:
         found = self._walk(bytearray(subject), 0, len(subject))
         if not subject.startswith((b"_", b"$")):  # as in `find`
             if len(self._seen) >= CACHE_SIZE:
-                self._seen.clear()
+                thin_out(self._seen)
             self._seen[subject] = found
         return found
 

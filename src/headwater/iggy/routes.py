@@ -19,8 +19,9 @@ from headwater.iggy.topics import Topic
 from headwater.iggy_wire.commands import PollMessages, SendMessages
 from headwater.iggy_wire.identifiers import ConsumerKind, PartitioningKind, PollingStrategy, StrategyKind
 from headwater.iggy_wire.reply_codec import SentView
+from headwater.model.thinning import thin_out
 
-MOST: Final = 256  # entries of each kind; above, the cache is cleared
+MOST: Final = 256  # entries of each kind; above, every eighth goes
 _TAIL: Final = Struct("<BQIB")  # of a poll: strategy, its value, count, automatic commit
 _STRATEGIES: Final = {int(kind): kind for kind in StrategyKind}
 
@@ -61,7 +62,7 @@ class Routes:
         topic = self._own_topic(address)
         if topic is not None and address.partitioning.kind is PartitioningKind.PARTITION_ID:
             if len(self._sends) >= MOST:
-                self._sends.clear()
+                thin_out(self._sends)
             self._sends[metadata] = SendRoute(sent.stream, topic, sent.partition, address.count)
 
     def poll(self, body: bytes, ranges: bool = False, incarnation: int = 0) -> Generator[None, None, Found] | None:
@@ -92,7 +93,7 @@ class Routes:
         topic = self._own_topic(command)
         if topic is not None and command.consumer.kind is ConsumerKind.CONSUMER:
             if len(self._polls) >= MOST:
-                self._polls.clear()
+                thin_out(self._polls)
             key = consumer_key(topic, command.consumer)
             self._polls[body[: -_TAIL.size]] = PollRoute(topic, found.partition, key)
 

@@ -17,6 +17,7 @@ from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.model.subject_match import matches
+from headwater.model.thinning import thin_out
 
 MOST_KNOWN: Final = 1 << 16  # entries in the lists of all known subjects together, 8 bytes each
 
@@ -145,9 +146,9 @@ class Audience(dict[str, R], Generic[R]):
         if self._wild:
             found = found + self._look_by_beginning(subject)
         self._named += 1 + len(found)
-        if self._named > MOST_KNOWN:
-            self._known.clear()
-            self._named = 1 + len(found)
+        while self._named > MOST_KNOWN and self._known:
+            thin_out(self._known)
+            self._named = 1 + len(found) + len(self._known) + sum(map(len, self._known.values()))
         self._known[subject] = found
         return found
 

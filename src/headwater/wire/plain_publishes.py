@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+from headwater.model.thinning import thin_out
 from headwater.wire.client_ops import ClientOpParser
 from headwater.wire.memory import OutputBuffer
 
@@ -102,7 +103,7 @@ class Lines:
         line = int(digits), heads
         if reply is None and not subject.startswith(SELDOM_REPEATED):
             if len(self.known) >= MOST_LINES:
-                self.known.clear()
+                thin_out(self.known)
             self.known[text] = line
         return line
 

@@ -26,9 +26,10 @@ else:
 
 from headwater.errors import SubjectError
 from headwater.model.subject import validate_subject
+from headwater.model.thinning import thin_out
 from headwater.wire.handshake import ConnectOptions, encode_connect
 
-KNOWN_SUBJECTS: int = 1024  # size of the cache of encoded subjects, which is cleared when full
+KNOWN_SUBJECTS: int = 1024  # size of the cache of encoded subjects, of which every eighth goes when it is full
 LONGEST_NUMBER: int = 20  # bytes in decimal, a sign included
 _PAIRS = cython.declare(bytes, b"".join(b"%02d" % pair for pair in range(100)))
 
@@ -92,7 +93,7 @@ class OpWriter:
             plain: bytes = subject.encode("ascii") if isinstance(subject, str) and subject.isascii() else b""
             encoded = (plain if is_plain(plain) else encode_checked(validate_subject(subject))) + b" "
             if len(self.known) >= KNOWN_SUBJECTS:
-                self.known.clear()
+                thin_out(self.known)
             self.known[subject] = encoded
         self.last_subject = subject
         self.last_encoded = encoded

@@ -28,7 +28,7 @@ cdef class TextReader:
 @cython.final
 cdef class CheckedSubjects:
     cdef list _recent
-    cdef set _known
+    cdef dict _known
     cdef bytes find(self, Py_ssize_t row, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef bytes check(self, Py_ssize_t row, bytes subject)
 

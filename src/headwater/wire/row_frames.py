@@ -38,6 +38,7 @@ else:
 from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, SubjectError
 from headwater.model.header_syntax import checked_name, checked_value
 from headwater.model.subject import validate_subject
+from headwater.model.thinning import thin_out
 from headwater.wire.ack_runs import RUN_MEMBER
 from headwater.wire.columns import HeaderMap, Text
 
@@ -138,7 +139,7 @@ class CheckedSubjects:
 
     def __init__(self) -> None:
         self._recent: list[bytes] = [b""] * SLOTS
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, None] = {}  # of those for which `is_plain` does not speak
 
     def find(
         self, row: cython.Py_ssize_t, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
@@ -153,15 +154,14 @@ class CheckedSubjects:
 
     def check(self, row: cython.Py_ssize_t, subject: bytes) -> bytes:
         """The subject."""
-        if subject not in self._known:
+        if not is_plain(subject) and subject not in self._known:
             try:
-                if not is_plain(subject):
-                    validate_subject(subject.decode())
+                validate_subject(subject.decode())
             except SubjectError as error:
                 raise SubjectError(f"row {row} of the batch: {error}", value=subject.decode()) from error
             if len(self._known) >= KNOWN_SUBJECTS:
-                self._known.clear()
-            self._known.add(subject)
+                thin_out(self._known)
+            self._known[subject] = None
         return subject
 
 
