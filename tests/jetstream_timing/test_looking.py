@@ -106,7 +106,8 @@ def test_a_purge_in_turns_removes_what_a_plain_list_would_lose(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looking, "SCAN_RECORDS", 3)
         patch.setattr(purging, "SCAN_RECORDS", 3)
-        patch.setattr(looking, "PASSED", 3)
+        patch.setattr(purging, "SCAN_ALONE", 3)
+        patch.setattr(contents_module, "PASSED", 3)
         count = finish(purging.purging(contents, wanted, below, keep, reported.extend))
     matching = [(place, subject) for place, subject in enumerate(subjects, 1) if wanted.matches(subject)]
     gone = [each for each in matching[: max(0, len(matching) - keep)] if not below or each[0] < below]
@@ -208,6 +209,8 @@ def test_a_long_request_takes_many_turns_of_the_loop(
     for module in (looking, contents_module):
         monkeypatch.setattr(module, "SCAN_RECORDS", 16)
     monkeypatch.setattr(looking, "PASSED", 16)
+    monkeypatch.setattr(purging, "SCAN_ALONE", 16)
+    monkeypatch.setattr(contents_module, "PASSED", 16)
     monkeypatch.setattr("headwater.jetstream.stream_api.SCAN_RECORDS", 16)
 
     async def main() -> None:

@@ -7,6 +7,7 @@ from headwater.model.typed_headers import HeaderForm
 from headwater.streams.iggy_batch import BATCH_HEADER, BATCH_HEADER_SIZE, FRAME, stamp
 from headwater.streams.log import Log, LogOptions, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
+from headwater.streams.record_places import RecordPlaces
 
 SECOND = 1_000_000_000
 BLOCK = TypedHeaders({"n": HeaderValue.from_uint8(7)}).encode(HeaderForm.TYPED)
@@ -54,6 +55,11 @@ def test_both_dialects_share_a_log_and_survive_its_reopening(tmp_path: Path) -> 
         assert next(batch.header.dialect for batch in log.batches(1)) == DIALECT_IGGY
         assert log.offset_at(2 * SECOND) == 1
         assert log.read(2, 1, 1) == [StoredRecord(2, 2 * SECOND, b"", found[2].header_block, b"two")]
+        for end, most in ((4, 4), (3, 4), (4, 2)):
+            places = RecordPlaces(0, 0)
+            assert log.reader.find_places(places, 0, end, None, most, 10) == min(end, most)
+            assert places.offsets == list(range(min(end, most)))
+            assert places.sizes[1] == len(found[1].header_block) + len(b"one")
         log.close()
         log = open_log(tmp_path, cache_bytes=0)
     assert log.record_count == 4

@@ -158,7 +158,7 @@ def test_what_is_left_of_a_cut_batch_of_iggys_is_served() -> None:
 
 @pytest.mark.parametrize("at", range(BATCH_HEADER_SIZE + 32))
 def test_a_deletion_survives_one_flipped_bit(at: int) -> None:
-    ((_, head, body),) = encode_tombstones([(1, 2), (4, 9)], 10, 1, IDENTITY)
+    ((_, head, body),) = encode_tombstones([1, 2, 4, 9], 10, 1, IDENTITY)
     content = bytearray(head + body + batch(10, b"after"))
     content[at] ^= 1 << at % 8
     pieces = pieces_of(bytes(content), 10)

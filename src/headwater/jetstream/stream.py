@@ -446,9 +446,11 @@ class Stream:
         for consumer in self.consumers.concerned(sequence, subject):
             consumer.on_removed(sequence, subject)
 
-    def _on_removed_many(self, gone: list[tuple[int, bytes]]) -> None:
-        for consumer in list(self.consumers.values()):
-            consumer.on_removed_many(gone)
+    def _on_removed_many(self, gone: Iterable[tuple[int, bytes]]) -> None:
+        if self.consumers:
+            pairs = list(gone)
+            for consumer in list(self.consumers.values()):
+                consumer.on_removed_many(pairs)
 
     def _on_purged(self, reach: PurgeReach | None = None) -> None:
         for consumer in list(self.consumers.values()):

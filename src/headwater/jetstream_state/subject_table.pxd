@@ -1,6 +1,7 @@
 cimport cython
 from headwater.jetstream_state.items cimport Item
 from headwater.jetstream_state.subject_rows cimport SubjectRows
+from headwater.streams.record_places cimport RecordPlaces
 
 cdef Py_ssize_t COMPARED
 cdef bint _is_whole(bytes subject) except -1
@@ -31,6 +32,7 @@ cdef class SubjectTable:
     cdef int _read_ahead(self, list[Item] items, Py_ssize_t start, Py_ssize_t end) except -1
     cpdef Py_ssize_t total(self, bytes subject) except? -1
     cpdef remove(self, bytes subject, long long sequence, long long size)
+    cpdef remove_all(self, RecordPlaces places)
     cpdef tuple add_all(self, list[Item] items)
     cpdef tuple replace_all(self, list[Item] items, long long most)
     cpdef Py_ssize_t last(self, bytes pattern) except? -1  # long long: Cython writes a literal that C refuses

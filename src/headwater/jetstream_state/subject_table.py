@@ -25,11 +25,13 @@ if cython.compiled:
     from cython.cimports.headwater.jetstream_state.subject_rows import SubjectRows
     from cython.cimports.headwater.model.subject_match import matches, matches_one
     from cython.cimports.headwater.streams.log_format import StoredRecord
+    from cython.cimports.headwater.streams.record_places import RecordPlaces
 else:
     from headwater.jetstream_state.items import Item
     from headwater.jetstream_state.subject_rows import SubjectRows
     from headwater.model.subject_match import matches, matches_one
     from headwater.streams.log_format import StoredRecord
+    from headwater.streams.record_places import RecordPlaces
 
 from headwater.model.subject import is_literal
 from headwater.model.thinning import thin_out
@@ -61,6 +63,13 @@ def memory_size(subject: bytes, header_block: bytes, payload: bytes) -> int:
     return MEMORY_OVERHEAD + len(subject) + len(header_block) + len(payload)
 
 
+def no_places(*, in_memory: bool) -> RecordPlaces:
+    """To be filled; weighs records as `memory_size` or `stored_size`."""
+    if in_memory:
+        return RecordPlaces(MEMORY_OVERHEAD, MEMORY_OVERHEAD)
+    return RecordPlaces(STORE_OVERHEAD, STORE_OVERHEAD + HEADER_OVERHEAD)
+
+
 class SubjectFilter:
     """True for subjects that match one of the patterns. Patterns without a wildcard but a last `>`, such as a bucket's, only
     look at the beginning. Where more than COMPARED others have wildcards, the answers are kept for CACHED_SUBJECTS
@@ -79,6 +88,11 @@ class SubjectFilter:
         self._known: dict[bytes, bool] = {}
 
     @property
+    def compared(self) -> Wanted | tuple[bytes, ...]:
+        """The same for `LogReader.find_places`: the patterns, if all there is to do is to compare a subject with each."""
+        return self._wild if not self._literal and not self._heads and len(self._wild) <= COMPARED else self.wanted
+
+    @property
     def wanted(self) -> Wanted:
         """The same for `Log.read_matching`: a subject if it can be only one."""
         return self.patterns[0] if self.literals and len(self.patterns) == 1 else self.matches
@@ -86,7 +100,7 @@ class SubjectFilter:
     def matches(self, subject: bytes) -> cython.bint:
         if self._heads:
             return subject.startswith(self._heads) and _is_whole(subject)
-        if subject in self._literal:
+        if self._literal and subject in self._literal:
             return True
         if len(self._wild) <= COMPARED:
             return matches_one(self._wild, subject)
@@ -268,6 +282,12 @@ class SubjectTable:
             self.remove(record.subject, record.offset + 1, size)
             gone.append((record.offset + 1, record.subject))
         return gone
+
+    def remove_all(self, places: RecordPlaces) -> None:
+        """As `remove` for each of these."""
+        at: cython.Py_ssize_t
+        for at in range(len(places.offsets)):
+            self.remove(places.subjects[at], places.offsets[at] + 1, places.sizes[at])
 
     def remove(self, subject: bytes, sequence: cython.longlong, size: cython.longlong) -> None:
         """A message was removed."""

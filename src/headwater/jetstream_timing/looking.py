@@ -8,13 +8,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from heapq import merge
 
-from headwater.jetstream_state.contents import SCAN_BYTES, SCAN_RECORDS, Contents
+from headwater.jetstream_state.contents import PASSED, SCAN_BYTES, SCAN_RECORDS, Contents
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.streams.log import StoredRecord
 
 SUBJECTS = 1024  # scanned in one turn, some 3 us each
-PASSED = 8192  # records that do not match, in one turn: 10 ns each for one subject, 0.1 us for patterns
 
 
 class Scan:

@@ -73,7 +73,8 @@ def is_plain(subject: bytes) -> cython.bint:
 def _compare(
     pattern: cython.p_uchar, size: cython.Py_ssize_t, subject: cython.p_uchar, length: cython.Py_ssize_t
 ) -> cython.bint:
-    """`matches`, of bytes that have a 0 behind them. Compiled only."""
+    """`matches`, of a pattern that has a 0 behind it; whatever is behind the subject may be read, and makes no difference.
+    Compiled only."""
     if cython.compiled:
         at: cython.Py_ssize_t = 0  # in the pattern, and
         place: cython.Py_ssize_t = 0  # in the subject, where a token begins

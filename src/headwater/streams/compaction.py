@@ -14,6 +14,7 @@ Pure but for the files it is given; runs in the worker thread.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 from headwater.compression.snappy import Compress
 from headwater.durable_files.files import File, Files
@@ -122,7 +123,7 @@ def rewrite(
                     tombstones += _still_needed(decode_tombstones(piece.header, piece.body), needed)
             now = old.last_timestamp_ns or 0
             writer.finish()
-            for batch in encode_tombstones(tombstones, end_offset, now, identity):
+            for batch in encode_tombstones([*chain.from_iterable(tombstones)], end_offset, now, identity):
                 writer.add(*batch)
             writer.flush()
             target.fdatasync()

@@ -67,7 +67,6 @@ from headwater.streams.opening import CopyKind, OpenedLog, delete_directory, ope
 from headwater.streams.options import SMALLEST_SEGMENT, LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch, Segment
-from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Compression, Upkeep, plan_upkeep
 
 __all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep", "begin_log", "seal_deletions"]
@@ -110,7 +109,9 @@ class Log:
         self._live = LiveOffsets(opened.state.start_offset, report.next_offset, report.records, opened.absent)
         self.reader = LogReader(opened.segments, self._live, list(report.damage), options.cache_bytes)
         self.compression = Compression(self.reader.segments, self._live)
-        self._deletions: list[Range] = []
+        # Where ranges start and end, in turn. With a tuple for each, which the collector of garbage follows, a purge of
+        # every second message took a fourth more.
+        self._deletions: list[int] = []
         # Deleted since upkeep last had nothing to do.
         self._unplanned = 1 + sum(segment.dead for segment in opened.segments)
         self._until_checkpoint = CHECKPOINT_BYTES
@@ -267,10 +268,10 @@ class Log:
                 segment.dead += new
                 gone += new
         self._unplanned += gone
-        if self._deletions and self._deletions[-1][1] == start:
-            self._deletions[-1] = (self._deletions[-1][0], end)
+        if self._deletions and self._deletions[-1] == start:
+            self._deletions[-1] = end
         else:
-            self._deletions.append((start, end))
+            self._deletions += [start, end]
         if start <= self._live.start:
             self._live.advance()
         return gone
@@ -290,11 +291,13 @@ class Log:
         dead: cython.longlong = 0
         segment = None
         if deletions:
-            begun, end = deletions.pop()
+            end = deletions.pop()
+            begun = deletions.pop()
         for offset in gone:
             if offset != end:
                 if begun >= 0:
-                    deletions.append((begun, end))
+                    deletions.append(begun)
+                    deletions.append(end)
                 begun = offset
             end = offset + 1
             if not low <= offset < high:
@@ -307,7 +310,7 @@ class Log:
             segment.dead += dead
             self._live.advance()
         if begun >= 0:
-            deletions.append((begun, end))
+            deletions += [begun, end]
         self._unplanned += len(gone)
         return gone
 

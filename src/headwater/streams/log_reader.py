@@ -17,23 +17,24 @@ if cython.compiled:
     from cython.cimports.headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
     from cython.cimports.headwater.streams.offset_set import OffsetSet
     from cython.cimports.headwater.streams.recent import RecentBatches
+    from cython.cimports.headwater.streams.record_places import RecordPlaces
     from cython.cimports.headwater.streams.segment import Segment
 else:
     from headwater.streams.live_offsets import LiveOffsets
     from headwater.streams.log_format import BatchHeader, RecordCursor, StoredRecord
     from headwater.streams.offset_set import OffsetSet
     from headwater.streams.recent import RecentBatches
+    from headwater.streams.record_places import RecordPlaces
     from headwater.streams.segment import Segment
 
 from headwater.durable_files.files import descriptors, storage_error
 from headwater.streams import iggy_records
 from headwater.streams.log_format import DIALECT_IGGY, DIALECT_NATS, MAX_OFFSET, read_records
 from headwater.streams.read_handles import ReadHandles
+from headwater.streams.record_places import Wanted as Wanted
 from headwater.streams.recovery import Damage
 from headwater.streams.segment import RangedBatch
 from headwater.streams.window import SpoiledBytes
-
-Wanted = bytes | Callable[[bytes], bool]  # a subject, or whether one is wanted
 
 MOST_PASSED = 4 << 20  # bytes of bodies, some 4 ms where they come from files
 USUAL_RECORD = 1 << 10  # bytes; only the size of reads depends on it: a reader of few records need not fetch a megabyte
@@ -206,6 +207,42 @@ class LogReader:
             if end_offset >= last or most_bytes <= 0:
                 return records, end_offset
         return records, self._live.end
+
+    def find_places(
+        self,
+        places: RecordPlaces,
+        offset: int,
+        end: int,
+        wanted: Wanted | tuple[bytes, ...] | None,
+        most: int,
+        max_passed: int,
+    ) -> int:
+        """Have `places` the records in `[offset, end)` whose subjects are `wanted`, or match one of these patterns (None:
+        all), until it has `most`; returns the offset to go on from. It gives up as `read_matching` does. Raises StorageError
+        when the disk cannot be read."""
+        offset, end = max(offset, self._live.start), min(end, self._live.end)
+        last, most_bytes = offset + max_passed, MOST_PASSED
+        if offset >= end:
+            return end
+        for batch in self.batches(offset):
+            end_offset = batch.header.end_offset
+            if batch.header.dialect == DIALECT_IGGY:
+                found: list[StoredRecord] = []
+                if wanted is None or callable(wanted):  # these have no subject
+                    self._read_iggy(batch, offset, most, MAX_OFFSET, found, wanted)
+                for record in found:
+                    if record.offset < end and len(places) < most:
+                        places.note(record)
+                goes_on = len(places) < most
+            else:
+                goes_on = places.note_matching(batch.cursor(), offset, end, self._live.absent, wanted, most)
+            if not goes_on and len(places) >= most:
+                self._remember_unfinished(batch)
+                return places.offsets[len(places) - 1] + 1
+            most_bytes -= batch.header.body_size
+            if end_offset >= min(last, end) or most_bytes <= 0:
+                return min(end_offset, end)
+        return end
 
     def _read_present(
         self,

@@ -11,7 +11,6 @@ reached whose last records were removed.
 
 import struct
 from collections.abc import Sequence
-from itertools import chain
 
 from headwater.streams.log_format import DIALECT_TOMBSTONES, BatchHeader, encode_batch_header, header_of
 
@@ -22,15 +21,16 @@ Range = tuple[int, int]
 
 
 def encode_tombstones(
-    ranges: Sequence[Range], base_offset: int, timestamp_ns: int, identity: bytes
+    edges: Sequence[int], base_offset: int, timestamp_ns: int, identity: bytes
 ) -> list[tuple[BatchHeader, bytes, bytes]]:
-    """As many batches as the ranges need, at least one; each as (header, header bytes, body)."""
+    """As many batches as the ranges need, at least one; each as (header, header bytes, body). `edges`: where they start and
+    end, in turn."""
     batches = []
-    for first in range(0, max(1, len(ranges)), RANGES_PER_BATCH):
-        group = ranges[first : first + RANGES_PER_BATCH]
-        body = struct.pack(f"<{2 * len(group)}Q", *chain.from_iterable(group))  # 35 ns each, 58 one by one
+    for first in range(0, max(1, len(edges)), 2 * RANGES_PER_BATCH):
+        group = edges[first : first + 2 * RANGES_PER_BATCH]
+        body = struct.pack(f"<{len(group)}Q", *group)
         times = timestamp_ns, timestamp_ns
-        header = header_of(body, DIALECT_TOMBSTONES, len(group), base_offset, base_offset, times)
+        header = header_of(body, DIALECT_TOMBSTONES, len(group) // 2, base_offset, base_offset, times)
         batches.append((header, encode_batch_header(header, identity), body))
     return batches
 

@@ -40,7 +40,7 @@ from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions
 from headwater.streams.saved_state import SavedState
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
-from headwater.streams.tombstones import Range, encode_tombstones
+from headwater.streams.tombstones import encode_tombstones
 from headwater.streams.upkeep import Upkeep
 
 CHECKPOINT_FILE = "log.checkpoint"
@@ -67,8 +67,8 @@ class PlacedBatch:
 
 class StagedBatch:
     """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`, and the
-    deletions requested meanwhile (perhaps only those). `size`: bytes of records and tombstones, about; `last_timestamp_ns`
-    is 0 when there are only deletions.
+    deletions requested meanwhile (perhaps only those): where these start and end, in turn. `size`: bytes of records and
+    tombstones, about; `last_timestamp_ns` is 0 when there are only deletions.
 
     More than one batch on disk when the records are many, still one write and one fdatasync.
     """
@@ -78,14 +78,14 @@ class StagedBatch:
         builders: list[BatchBuilder | ReadyBatch],
         base_offset: cython.longlong,
         end_offset: cython.longlong,
-        deletions: list[Range],
+        deletions: list[int],
     ) -> None:
         self.builders = builders
         self.base_offset = base_offset
         self.end_offset = end_offset
         self.deletions = deletions
         self.placed: list[PlacedBatch] = []
-        self.size = sum([builder.size for builder in builders]) + 16 * len(deletions)
+        self.size = sum([builder.size for builder in builders]) + 8 * len(deletions)
         self.last_timestamp_ns = builders[-1].last_timestamp_ns if builders else 0
 
     @property
