@@ -188,6 +188,22 @@ def test_a_topic_that_was_put_aside_can_be_deleted_and_made_anew(store: Path) ->
     assert not log.exists()
 
 
+def test_the_deletion_of_one_leaves_the_finding_about_another_of_the_same_name(store: Path) -> None:
+    async def fill(iggy: Iggy, client: Client) -> None:
+        await client.create_stream("other")
+        await client.create_topic("other", "mine", 1)
+
+    assert run(store, fill) == []
+    for entry in (entry for stream in catalog(store).streams for entry in stream.topics if entry.name == "mine"):
+        shutil.rmtree(store / "logs" / str(entry.partitions[0]))
+
+    async def delete(iggy: Iggy, client: Client) -> None:
+        await client.execute(DeleteTopic(Identifier("other"), Identifier("mine")))
+
+    (finding,) = run(store, delete)
+    assert (finding.path, finding.severity) == (str(log_of(store, "mine")), "unavailable")
+
+
 def test_what_is_wrong_is_told_by_healthz_jsz_and_eventz(tmp_path: Path) -> None:
     async def start(then: Callable[[Broker], Awaitable[object]]) -> None:
         async with asyncio.timeout(40), Broker(jetstream=True, store_dir=tmp_path, iggy=OPTIONS) as broker:

@@ -274,10 +274,9 @@ class TopicFiles:
             await self.in_thread(remove)
         except OSError as error:
             logger.error("log_not_removed reason=%s", error)
+        paths = {f"{self.directory}/logs/{uid}" for uid in topic.entry.partitions}  # a name is one stream's only
         self.findings = [
-            finding
-            for finding in self.findings
-            if finding.severity != "unavailable" or finding.stream != topic.entry.name
+            finding for finding in self.findings if finding.severity != "unavailable" or finding.path not in paths
         ]
 
     async def close_partitions(self, partitions: list[Partition], remove: bool = False) -> None:

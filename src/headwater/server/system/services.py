@@ -17,6 +17,7 @@ should answer; the others stay silent. Any other subject has no service here: st
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,8 @@ from headwater.server.system.user_info import user_info
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.router import Router
+
+logger = logging.getLogger(__name__)
 
 _PAGES = {"VARZ", "CONNZ", "SUBSZ", "ROUTEZ", "GATEWAYZ", "LEAFZ", "ACCOUNTZ", "JSZ", "HEALTHZ", "IPQUEUESZ"}
 _NAMES = {
@@ -130,6 +133,9 @@ class Services:
             document = {"error": refused.error}
         except ConfigError as error:
             document = {"data": None, "error": {"code": 500, "description": error.message}}
+        except Exception as error:  # a fault of ours: without an answer the request waits for its timeout
+            logger.exception("system_request_failed")
+            document = {"data": None, "error": {"code": 500, "description": f"the server failed: {error!r}"}}
         if make == self._identity:
             return encode(document)
         answer = yield from encoded({"server": self._speaker.server(), **document}, encode)
