@@ -200,13 +200,20 @@ def test_what_cannot_be_shared_is_refused(flags: tuple[str, ...], complaint: str
     assert complaint in lines
 
 
-def test_workers_and_leaf_nodes_do_not_go_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('leafnodes { listen: "127.0.0.1:-1" }', "workers do not share a listener for leaf nodes"),
+        ('accounts { "my team": { users: [{user: a, password: b}] } }', 'the account name "my team" has blanks'),
+    ],
+)
+def test_a_file_with_what_workers_cannot_share_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     file = tmp_path / "server.conf"
-    file.write_text('leafnodes { listen: "127.0.0.1:-1" }')
+    file.write_text(text)
     with started("--workers", "2", "-c", str(file)) as process:
         _, lines = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "workers do not share a listener for leaf nodes" in lines
+    assert complaint in lines
 
 
 def admitted(link: socket.socket) -> bool:

@@ -116,6 +116,8 @@ class BrokerOptions(Record):
         self._check_subjects()
         if self.leafnodes is not None:
             self._check_leafnodes(self.leafnodes)
+        if self.cluster is not None:
+            self.check_routed_names()
         for account, domain in self.default_js_domain.items():
             if self._stores(account):
                 raise ConfigError(
@@ -135,6 +137,17 @@ class BrokerOptions(Record):
         if self.worker is None or not self.worker.spread:
             return directory
         return part_of(directory, self.worker.number)
+
+    def check_routed_names(self) -> None:
+        """Raise ConfigError for the name of an account that no route can say: there a blank ends a word, and the peer ends
+        the route at the account's first subscription, again and again (that of nats-server 2.15 too)."""
+        for name in (*(account.name for account in self.accounts), self.system_account):
+            if len(name.split()) > 1 or name != name.strip():
+                raise ConfigError(
+                    f'the account name "{name}" has blanks: a cluster and workers need names without',
+                    value=name,
+                    hint="rename the account, or serve it by one process",
+                )
 
     def _check_leafnodes(self, leafnodes: "LeafOptions") -> None:
         if self.cluster is not None and self.cluster.protocol != "v2":

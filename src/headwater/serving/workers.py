@@ -254,6 +254,7 @@ def check_shared(config: ServerConfig) -> None:
     """Raise ConfigError for what workers cannot share, at the start and at a reload."""
     if config.broker.cluster is not None:
         raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
+    config.broker.check_routed_names()
     if config.broker.leafnodes is not None:
         raise ConfigError(
             "workers do not share a listener for leaf nodes, nor a hub", hint="leave out leafnodes, or --workers"
