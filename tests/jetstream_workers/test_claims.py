@@ -12,6 +12,7 @@ from headwater.errors import JetStreamError
 from headwater.exchange.router import Router
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_room.captured_subjects import CapturedSubjects
+from headwater.jetstream_workers import line
 from headwater.jetstream_workers.claims import Claim, Claims, Gate
 from headwater.jetstream_workers.line import Line, Reply
 
@@ -128,7 +129,8 @@ async def test_what_a_stream_will_take_counts_while_it_is_made_and_not_after_it_
 
 
 @in_loop
-async def test_an_update_that_takes_nothing_more_needs_no_other_worker() -> None:
+async def test_an_update_that_takes_nothing_more_needs_no_other_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "PATIENCE", 0.02)
     one = workers(2)[0]
     one.line.count = 3  # the third is away
     old = stream("a", "a", "b")

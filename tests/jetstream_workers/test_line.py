@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from support.in_loop import in_loop
@@ -78,12 +79,57 @@ async def test_an_answer_is_taken_before_anything_that_follows_it() -> None:
 
 
 @in_loop
-async def test_a_worker_without_a_connection_is_named_at_once() -> None:
-    one, _ = lines(3, 2)
+async def test_a_worker_whose_connection_is_gone_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 1000)
+    one, two = lines(2, 2)
+    two.attach("A", Recorder(lambda what, payload: b""))
+    refused: list[str] = []
+    await one.ask(2, "A", "x", b"")
+    two.stop()
     with pytest.raises(JetStreamError) as away:
-        await one.ask(3, "A", "x", b"")
-    assert (away.value.err_code, away.value.description.endswith("worker 3 did not answer")) == (10008, True)
-    assert one.send(3, "A", b"API.STREAM.INFO.s", b"", b"", b"") is False
+        await one.ask(2, "A", "x", b"")
+    assert (away.value.err_code, away.value.description.endswith("worker 2 did not answer")) == (10008, True)
+    assert one.send(2, "A", b"API.STREAM.INFO.s", b"", b"", b"") is False
+    one.send_or(2, "A", b"API.STREAM.INFO.s", b"", b"", b"", lambda: refused.append("away"))
+    assert refused == ["away"]
+
+
+@in_loop
+async def test_questions_and_requests_wait_for_a_worker_that_starts() -> None:
+    (one,) = lines(2, 1)
+    question = asyncio.ensure_future(one.ask(2, "A", "x", b"y"))
+    one.send_or(2, "A", b"API.STREAM.INFO.s", b"inbox", b"", b"{}", lambda: pytest.fail("it was refused"))
+    await asyncio.sleep(0)
+    assert not question.done()
+    two, listener = Line(one._router, 2, 2), Recorder(lambda what, payload: payload)
+    two.attach("A", listener)
+    two.start()
+    assert await asyncio.wait_for(question, 30) == b"y"
+    await asyncio.wait_for(asyncio.gather(*one._answering), 30)
+    assert listener.received == [(b"$JS.API.STREAM.INFO.s", b"inbox", b"", b"{}")]
+
+
+@in_loop
+async def test_a_worker_that_does_not_come_is_named_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.03)
+    (one,) = lines(2, 1)
+    refused: list[str] = []
+    one.send_or(2, "A", b"API.STREAM.INFO.s", b"", b"", b"", lambda: refused.append("away"))
+    with pytest.raises(JetStreamError, match="worker 2 did not answer"):
+        await one.ask(2, "A", "x", b"")
+    await asyncio.wait_for(asyncio.gather(*one._answering), 30)
+    assert refused == ["away"]
+
+
+@in_loop
+async def test_only_so_many_requests_wait_for_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 1)
+    (one,) = lines(2, 1)
+    refused: list[str] = []
+    for name in ("first", "second"):
+        one.send_or(2, "A", b"API.STREAM.INFO.s", b"", b"", b"", partial(refused.append, name))
+    assert refused == ["second"]
+    one.stop()
 
 
 @in_loop

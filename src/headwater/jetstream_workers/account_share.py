@@ -73,10 +73,13 @@ class AccountShare:
         owner = owner_of(self._folder, stream.decode("utf-8", "replace"), self._line.count)
         if owner == self._line.number:
             return False
-        if not self._line.send(owner, self._token, b"API." + subject[API:], reply, header_block, payload):
-            assert self._service is not None
-            error = api_error("worker_away", worker=owner)
-            self._service.turn_away(subject, reply, header_block, payload, error)
+        service = self._service
+        assert service is not None
+
+        def refuse() -> None:
+            service.turn_away(subject, reply, header_block, payload, api_error("worker_away", worker=owner))
+
+        self._line.send_or(owner, self._token, b"API." + subject[API:], reply, header_block, payload, refuse)
         return True
 
     def seek(self, subject: bytes, reply: bytes, payload: bytes) -> bool:

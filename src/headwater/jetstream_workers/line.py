@@ -10,8 +10,9 @@
 <account> is a short hash of its name. Clients of other accounts can neither see these nor send them; users of the system
 account could, who may do as much otherwise.
 
-A worker that does not answer is an error that names it, never a shorter answer. One without a connection is noticed at
-once, one that hangs after PATIENCE.
+A worker that does not answer is an error that names it, never a shorter answer. One whose connection is gone is noticed at
+once, one that hangs after PATIENCE. All workers start at the same time, and the port is open to clients before the routes
+between them are there: what is for a worker that was not reached yet waits for it, PATIENCE at most.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ from headwater.jetstream_documents.api_errors import api_error
 logger = logging.getLogger(__name__)
 
 PATIENCE = 3.0  # seconds; clients wait for 5
+LOOK_AGAIN = 0.01  # seconds, for a worker that starts
+MOST_WAITING = 1024  # requests for workers that start
 ALL = "-"  # in place of an account: what is about the whole worker
 
 Reply = bytes | Coroutine[object, object, bytes]
@@ -61,7 +64,8 @@ class Line:
         self._listeners: dict[str, Listener] = {}
         self._waiting: dict[int, tuple[asyncio.Future[bytes], Callable[[bytes], None] | None]] = {}
         self._last_number = 0
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()  # and requests that wait for a worker that starts
+        self._reached: set[int] = set()
         self._subscription: Subscription | None = None
 
     def start(self) -> None:
@@ -91,7 +95,48 @@ class Line:
     def send(self, to: int, account: str, rest: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         """Send a message; False when there is no connection to that worker."""
         subject = b"$SYS.WORKER.%d.%s.%s" % (to, account.encode(), rest)
-        return self._router.publish(subject, reply, header_block, payload) > 0
+        if self._router.publish(subject, reply, header_block, payload) <= 0:
+            return False
+        self._reached.add(to)
+        return True
+
+    def send_or(
+        self,
+        to: int,
+        account: str,
+        rest: bytes,
+        reply: bytes,
+        header_block: bytes,
+        payload: bytes,
+        refuse: Callable[[], None],
+    ) -> None:
+        """As `send`, for a worker that starts when it is there; `refuse` is called where there is no connection to it."""
+        if self.send(to, account, rest, reply, header_block, payload):
+            return
+        if to in self._reached or len(self._answering) >= MOST_WAITING:
+            refuse()
+            return
+
+        async def wait() -> None:
+            if not (await self._starts(to) and self.send(to, account, rest, reply, header_block, payload)):
+                refuse()
+
+        self._keep(asyncio.create_task(wait()))
+
+    async def _starts(self, to: int) -> bool:
+        """Wait for a worker that was not reached yet; whether there is a connection to it."""
+        loop = asyncio.get_running_loop()
+        subject, end = b"$SYS.WORKER.%d.-.ASK.there" % to, loop.time() + PATIENCE
+        while not self._router.has_interest(subject):
+            if to in self._reached or loop.time() >= end:
+                return False
+            await asyncio.sleep(LOOK_AGAIN)
+        return True
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Hold a task until it is done."""
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
 
     def notify(self, account: str, what: str, payload: bytes) -> None:
         """Send a notice to all other workers; one without a connection misses it."""
@@ -107,11 +152,15 @@ class Line:
         number = self._last_number
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer, on_answer
-        reply = b"$SYS.WORKER.%d.-.ANSWER.%d" % (self.number, number)
+        reply, question = b"$SYS.WORKER.%d.-.ANSWER.%d" % (self.number, number), f"ASK.{what}".encode()
         try:
-            if not self.send(to, account, f"ASK.{what}".encode(), reply, b"", payload):
-                raise api_error("worker_away", worker=to)
             async with asyncio.timeout(PATIENCE if what != "claim" else 2 * PATIENCE):
+                if not self.send(to, account, question, reply, b"", payload) and (
+                    what == "there"
+                    or not await self._starts(to)
+                    or not self.send(to, account, question, reply, b"", payload)
+                ):
+                    raise api_error("worker_away", worker=to)
                 return await answer
         except TimeoutError:
             raise api_error("worker_away", worker=to) from None
@@ -192,9 +241,7 @@ class Line:
         if isinstance(answer, bytes):
             self._answer(reply, b"+" + answer)
         else:
-            task = asyncio.create_task(self._answer_later(reply, answer))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._keep(asyncio.create_task(self._answer_later(reply, answer)))
 
     async def _answer_later(self, reply: bytes, work: Coroutine[object, object, bytes]) -> None:
         try:
