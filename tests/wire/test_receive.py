@@ -133,17 +133,17 @@ def test_reads_end_with_large_ops_of_one_size() -> None:
     buffer.read_large(False, op)
     buffer.consume(0)
     for _ in range(3):
-        assert len(buffer.writable()) == 2 * op - buffer.filled
-        buffer.received(2 * op - buffer.filled)
+        assert len(buffer.writable()) == 4 * op - buffer.filled
+        buffer.received(4 * op - buffer.filled)
         buffer.read_large(True, 0)
-        buffer.consume(2 * op)
+        buffer.consume(4 * op)
         assert buffer.data is shared, "nothing is left, and nothing is kept"
     buffer.read_large(False, 0)
     assert len(buffer.writable()) == FULL_READ
 
 
 def test_an_op_that_no_shared_array_holds_gets_room_of_its_own_until_it_is_there() -> None:
-    shared, op = bytearray(SHARED_SIZE), 3 * STEPPED_SIZE
+    shared, op = bytearray(SHARED_SIZE), SHARED_SIZE - START_SIZE
     buffer = ReceiveBuffer(shared=shared)
     buffer.writable()
     buffer.received(START_SIZE)
