@@ -145,18 +145,21 @@ class Exhausted:
         return self._real.accept()
 
 
-def test_out_of_descriptors_it_pauses_logs_once_and_resumes(
+def test_out_of_descriptors_it_pauses_logs_once_tells_each_time_and_resumes(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening, "FIRST_PAUSE", 0.01)
 
     async def test() -> None:
         listener = bind("127.0.0.1", 0, Greeter)
+        reasons: list[tuple[str, str]] = []
+        listener.places.on_turned_away = lambda *what: reasons.append(what)
         exhausted = Exhausted(listener.sockets[0], 3)
         listener.sockets[0] = cast(socket.socket, exhausted)
         listener.open()
         assert await asyncio.to_thread(receive, "127.0.0.1", listener.port) == b"hello"
         assert listener.refused == 3
+        assert reasons == [("", "cannot accept connections: Too many open files")] * 3
         listener.close()
 
     with caplog.at_level(logging.ERROR):

@@ -225,6 +225,8 @@ class Listener:
         self._pauses[one] = self._loop.call_later(self._pause, self._go_on, one)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self.refused += 1
+        if self.places.on_turned_away is not None:  # newcomers wait in the system's queue, and see no reason
+            self.places.on_turned_away("", f"cannot accept connections: {error.strerror}")
         text = "cannot accept connections: %s (address=%s times=%d)"
         self._failures.log(logging.ERROR, text, error.strerror, one.getsockname()[:2])
 

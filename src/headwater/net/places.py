@@ -46,7 +46,8 @@ class Place:
 
 
 class Places:
-    """The connections of one listener. `on_turned_away(address, reason)` is called for each refused connection."""
+    """The connections of one listener. `on_turned_away(address, reason)` is called for each refused connection, and
+    with "" by a listener that cannot accept any."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self.connections = 0  # open connections, in total and by address
