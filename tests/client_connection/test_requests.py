@@ -111,7 +111,7 @@ def test_no_responders_is_known_at_once_and_the_reason_if_one_is_given(status: b
     finish(main())
 
 
-def test_losing_the_connection_with_many_requests_out_leaves_no_unheard_error(
+def test_losing_the_connection_with_many_requests_out_leaves_no_undelivered_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
@@ -306,6 +306,68 @@ def test_only_its_own_number_answers_a_request() -> None:
             assert (await pending).data == b"its own"
 
     finish(main())
+
+
+def test_a_task_goes_on_and_has_written_in_the_read_that_brought_its_answer() -> None:
+    async def ask(client: Client) -> None:
+        await client.request("q")
+        await client.request("again")
+
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            task = asyncio.create_task(ask(client))
+            await peer.receive_line()
+            reply, _ = await receive_request(peer)
+            connection: Any = client._connection
+            link, owner = connection.link, connection.conversation
+            receive, sent = owner.receive, []
+
+            def receive_and_look(buffer: bytearray, filled: int) -> int:
+                before = link.sent
+                used: int = receive(buffer, filled)
+                sent.append((link.sent - before > 0, link.output.size, link._flush_scheduled))
+                return used
+
+            owner.receive = receive_and_look
+            send(peer, reply, b"answer")
+            await receive_request(peer)
+            assert sent == [(True, 0, False)]
+            task.cancel()
+            await asyncio.wait([task])
+
+    finish(main())
+
+
+def test_what_came_with_the_answer_that_ends_the_loop_is_not_delivered_twice() -> None:
+    delivered: list[bytes] = []
+
+    async def ask(client: Client) -> None:
+        await client.request("q")
+        raise SystemExit(7)
+
+    async def main(ended: asyncio.Event) -> None:
+        async with conversation() as (client, peer):
+            task = asyncio.create_task(ask(client))
+            await asyncio.sleep(0)
+            await answer_together(client, peer, 1, lambda: delivered.append(b"then"))
+            await ended.wait()
+            assert isinstance(task.exception(), SystemExit)
+            client.deliver_directly("last", lambda _: delivered.append(b"last"))
+            sub = (await peer.receive_line()).split()
+            peer.send(b"MSG last %s 0\r\n\r\n" % sub[-1])
+            await until(lambda: delivered[-1] == b"last")
+
+    loop = asyncio.new_event_loop()
+    try:
+        ended = asyncio.Event()
+        running = loop.create_task(main(ended))
+        with pytest.raises(SystemExit):
+            loop.run_forever()
+        ended.set()
+        loop.run_until_complete(asyncio.wait_for(running, PATIENCE))
+        assert delivered == [b"then", b"last"]
+    finally:
+        loop.close()
 
 
 def test_of_many_tasks_that_go_on_together_the_first_have_written_before_the_last() -> None:

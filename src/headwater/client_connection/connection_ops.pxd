@@ -18,6 +18,8 @@ cdef class ConnectionOps(ServerOpHandler):
     cdef public bint open
     cdef public Py_ssize_t since_turn
     cdef object turn
+    cdef public object after_read
+    cdef public bint holds
     cpdef int on_message(self, MessageView message) except? -1
     cpdef publish(self, str subject, data, str reply, headers)
     cdef object send(self, str subject, data, str reply, headers)

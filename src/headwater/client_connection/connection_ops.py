@@ -8,7 +8,7 @@ A publish is refused before its first byte is written, so that a refused one lea
 that do not run per message are in `connection`.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import cython
 
@@ -67,6 +67,8 @@ class ConnectionOps(ServerOpHandler):
         self.open = False  # `link` accepts publishes
         self.since_turn = 0
         self.turn: Awaitable[None] = Later(self.give_way)
+        self.after_read: Callable[[], None] | None = None  # called once, at the end of the read that is being parsed
+        self.holds = False  # who has set it writes the output in this turn of the loop
 
     def on_message(self, message: MessageView) -> cython.int:
         queue: MessageQueue | None = self.last_queue
@@ -103,13 +105,17 @@ class ConnectionOps(ServerOpHandler):
         return 0
 
     def wake_touched(self) -> None:
-        """Wake the readers of the queues with new messages."""
+        """At the end of a read: wake the readers of the queues with new messages, and call `after_read`."""
         touched = self.touched
         if touched:
             self.touched = []
             for queue in touched:
                 queue.touched = False
                 queue.wake()
+        after_read = self.after_read
+        if after_read is not None:
+            self.after_read = None
+            after_read()
 
     def publish(
         self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
@@ -131,7 +137,7 @@ class ConnectionOps(ServerOpHandler):
         if headers is not None or not self.open or not isinstance(data, bytes) or len(reply) > 0:
             if not self.buffer_any(subject, data, reply, headers):
                 return self.writer.output.size >= TURN_BYTES
-        elif len(data) > self.max_payload > 0 or not writer.again(subject, data):
+        elif not writer.again(subject, cython.cast(bytes, data), self.max_payload):
             self.buffer_any(subject, data, reply, headers)
         self.since_turn += output.size - before
         # Not with each message after so many bytes: one that finds the server behind would ask again for nothing.
@@ -169,7 +175,7 @@ class ConnectionOps(ServerOpHandler):
             return
         if size >= SEND_EARLY:
             link.flush()
-        else:
+        elif not self.holds:
             link.flush_soon()
 
     def respond(self, reply: str, data: BytesLike, headers: HeaderSource | Headers | None) -> Awaitable[None]:

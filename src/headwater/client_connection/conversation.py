@@ -50,9 +50,10 @@ class Conversation:
         self.link = link
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        used = self._parser.parse(buffer, 0, filled)
-        self._connection.wake_touched()
-        return used
+        try:
+            return self._parser.parse(buffer, 0, filled)
+        finally:
+            self._connection.wake_touched()
 
     def lost(self, error: Exception | None) -> None:
         if self.reason is None:

@@ -31,6 +31,7 @@ cdef class Requests:
     cdef bint listens
     cdef dict waiting
     cdef list to_wake
+    cdef bint in_read
     cdef Py_ssize_t last
     cdef object loop
     cdef object now

@@ -10,7 +10,7 @@ cdef class OpWriter:
     cdef Py_ssize_t last_size
     cdef str last_reply_head
     cdef dict known
-    cdef bint again(self, str subject, bytes payload) except? -1
+    cdef bint again(self, str subject, bytes payload, Py_ssize_t limit) except? -1
     cpdef int publish(self, str subject, str reply, bytes header_block, bytes payload) except? -1
     cdef int encode_subject(self, str subject) except? -1
     cdef bytes encode_reply(self, str reply)

@@ -46,14 +46,16 @@ class OpWriter:
         self.last_reply_head = ""
         self.known: dict[str, bytes] = {}
 
-    def again(self, subject: str, payload: bytes) -> cython.bint:
-        """PUB without a reply subject, if subject and size are those of the last one; whether it was. Else nothing is
-        written: `publish` it."""
-        if len(payload) != self.last_size or not (subject is self.last_subject or subject == self.last_subject):
+    def again(self, subject: str, payload: bytes, limit: cython.Py_ssize_t) -> cython.bint:
+        """PUB without a reply subject, if subject and size are those of the last one, and the size is within `limit` (0: no
+        limit); whether it was. Else nothing is written: `publish` it."""
+        line: bytes = self.last_line
+        size: cython.Py_ssize_t = len(payload)
+        if size != self.last_size or size > limit > 0 or len(line) == 0:
             return False
-        if len(self.last_line) == 0:
+        if subject is not self.last_subject and subject != self.last_subject:
             return False
-        self.output.append_framed(self.last_line, payload)
+        self.output.append_framed(line, payload)
         return True
 
     def publish(self, subject: str, reply: str, header_block: bytes, payload: bytes) -> cython.int:
