@@ -8,6 +8,8 @@ from headwater.exchange.sublist cimport Match, Outlet, Subscription
 from headwater.model.xorshift cimport Xorshift
 from headwater.wire.message_view cimport MessageView
 
+cdef Py_ssize_t _WORTH
+
 
 @cython.final
 cdef class Forwarding(PeerInterest):
@@ -16,6 +18,7 @@ cdef class Forwarding(PeerInterest):
     cdef AddressedMessage _addressed
     cdef bytes _inbox
     cdef Match _inbox_match
+    cdef list _announced
 
     cdef bint _goes_out(self, MessageView message) except? -1
     cdef Plan _plan(self, Match remote)
@@ -27,6 +30,12 @@ cdef class Forwarding(PeerInterest):
         MessageView message,
         Py_ssize_t stride,
         Py_ssize_t count,
+    ) except? -1
+    cdef int _announce(
+        self, Router router, Match match, Plan plan, MessageView message, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1
+    cdef int _send_unshared(
+        self, Router router, MessageView message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
     cdef int _send(
         self, Router router, Match match, Plan plan, MessageView message

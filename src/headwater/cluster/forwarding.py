@@ -32,9 +32,11 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
     from cython.cimports.headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from cython.cimports.headwater.model.xorshift import Xorshift
+    from cython.cimports.headwater.net.shared_run import SharedRun
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish_series import PublishSeries
+    from cython.cimports.headwater.wire.run_announcement import bytes_but_sid
 else:
     from headwater.cluster.frames import Frame, Target
     from headwater.cluster.peer_interest import PeerInterest
@@ -45,13 +47,17 @@ else:
     from headwater.exchange.shown_subject import AddressedMessage
     from headwater.exchange.sublist import Beginning, Match, Outlet, Subscription
     from headwater.model.xorshift import Xorshift
+    from headwater.net.shared_run import SharedRun
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish_series import PublishSeries
+    from headwater.wire.run_announcement import bytes_but_sid
 
+from headwater.exchange.router import SHARED
 from headwater.model.message_trace import ROUTE
 
 _NONE: list[bytes] = []
+_WORTH: cython.Py_ssize_t = SHARED
 
 
 class Forwarding(PeerInterest):
@@ -64,6 +70,7 @@ class Forwarding(PeerInterest):
         self._addressed = AddressedMessage()
         self._inbox = b""  # the last inbox, whose Match follows: most of the next messages have the same
         self._inbox_match = self.interest.match(b"")
+        self._announced: list[Frame] = []  # workers that are to get the current run as it is rendered here
 
     def _goes_out(self, message: MessageView) -> cython.bint:
         """Whether messages on this subject may be sent to peers."""
@@ -138,7 +145,51 @@ class Forwarding(PeerInterest):
                     message.advance(stride)
                 return receivers
             receivers = self._send_run(router, match, plan, message, stride, count)
-        return receivers + router.route_run_here(publisher, match, message, stride, count)
+        try:
+            return receivers + router.route_run_here(publisher, match, message, stride, count)
+        finally:
+            if self._announced:
+                self._send_unshared(router, message, stride, count)
+
+    def _announce(
+        self,
+        router: Router,
+        match: Match,
+        plan: Plan,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Other workers are to get the run as it is rendered for the first client here, if it is worth that."""
+        shared: SharedRun = router.flusher.shared
+        plain: cython.bint = message.headers == message.payload and message.reply == message.reply_end
+        frame: Frame
+        if shared.refused or not plain or stride * count < _WORTH or not match.plain:
+            return 0
+        for frame in cython.cast(list, plan.settled):
+            if frame.target.takes_runs and frame.is_plain() and not frame.target.outlet.closed:
+                self._announced.append(frame)
+        if self._announced:
+            links = [cython.cast(Outlet, frame.target.outlet).endpoint for frame in self._announced]
+            before: bytes = b"!RUN " + self.account + b" " + message.subject_bytes() + b" "
+            size: cython.Py_ssize_t = message.end - message.payload
+            bare: cython.Py_ssize_t = bytes_but_sid(message.subject_end - message.subject, size)
+            shared.announce(links, before, b" %d %d" % (size, count), count, bare)
+        return 0
+
+    def _send_unshared(
+        self, router: Router, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
+        """Send the run to the workers that have not got it by its announcement."""
+        shared: SharedRun = router.flusher.shared
+        announced, self._announced = self._announced, []
+        left, shared.links = shared.links, []
+        frame: Frame
+        for frame in announced:
+            if cython.cast(Outlet, frame.target.outlet).endpoint in left:
+                self.headers_dropped += frame.write_run(message, stride, count)
+            self._count(router, frame.target, message, count)
+        return 0
 
     def _send_run(
         self,
@@ -158,11 +209,13 @@ class Forwarding(PeerInterest):
                 message.advance(stride)
             message.advance(-stride * count)
             return frames
+        self._announce(router, match, plan, message, stride, count)
         for frame in plan.settled:
             if not frame.target.outlet.closed:
-                self.headers_dropped += frame.write_run(message, stride, count)
-                self._count(router, frame.target, message, count)
                 frames += 1
+                if not self._announced or frame not in self._announced:
+                    self.headers_dropped += frame.write_run(message, stride, count)
+                    self._count(router, frame.target, message, count)
         return frames
 
     def publish_series(

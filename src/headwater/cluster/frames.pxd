@@ -9,6 +9,7 @@ cdef class Target(PeerFrames):
     cdef readonly bint in_v1
     cdef readonly bint ours
     cdef readonly bint knows_leafs
+    cdef readonly bint takes_runs
     cdef bytes _account
 
     cpdef int write_from(self, bytes origin, bytes listed, MessageView message) except? -1
@@ -26,6 +27,7 @@ cdef class Frame:
     cdef Subscription subscription
     cdef bytes listed
 
+    cdef bint is_plain(self) noexcept
     cpdef int write(self, MessageView message) except? -1
     cpdef Py_ssize_t write_run(
         self, MessageView message, Py_ssize_t stride, Py_ssize_t count

@@ -23,6 +23,8 @@ else:
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.message_view import MessageView
 
+from headwater.net.local_sockets import LocalLink
+
 PASSED_ON: bytes = b":2"  # suffix of a v1 token: the message has been passed on once
 
 
@@ -37,6 +39,8 @@ class Target(PeerFrames):
         self.ours = ours
         self.knows_leafs = knows_leafs
         self._account = account
+        # It is another worker of this server, over a link that pages can be handed to.
+        self.takes_runs = outlet.endpoint is not None and isinstance(outlet.link, LocalLink)
 
     def write_from(self, origin: bytes, listed: bytes, message: MessageView) -> cython.int:
         """`write` for a message from a leaf node in the cluster `origin`."""
@@ -105,6 +109,10 @@ class Frame:
         self.target = target
         self.subscription = subscription
         self.listed = listed
+
+    def is_plain(self) -> cython.bint:
+        """Whether it has nothing but the message."""
+        return self.subscription is None and not self.listed
 
     def write(self, message: MessageView) -> cython.int:
         """Write one message. Returns 1 if headers were left out."""

@@ -14,21 +14,26 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.cluster.arrivals import SERIES, Arrivals
+    from cython.cimports.headwater.cluster.run_intake import RunIntake
     from cython.cimports.headwater.exchange.peer_connection import PeerConnection
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Outlet
     from cython.cimports.headwater.wire.route_ops import RouteMessage
+    from cython.cimports.headwater.wire.run_announcement import Announced
 else:
     from headwater.cluster.arrivals import SERIES, Arrivals
+    from headwater.cluster.run_intake import RunIntake
     from headwater.exchange.peer_connection import PeerConnection
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Outlet
     from headwater.wire.route_ops import RouteMessage
+    from headwater.wire.run_announcement import Announced
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
 from headwater.model.message_trace import ROUTE
+from headwater.net.local_sockets import LocalLink
 from headwater.wire import error_texts, violations
 from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
 from headwater.wire.verbs import SUSPEND
@@ -109,12 +114,15 @@ class Route(PeerConnection):
         self.registered = False
         self._early: list[Interest] = []
         self._last = Destination()
+        self.intake: RunIntake | None = None
 
     # the link's owner
 
     def attach(self, link: "Link") -> None:
         """The connection is established."""
         self.established(link)
+        if isinstance(link, LocalLink):
+            self.intake = RunIntake(link)
         self.cluster.route_opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
@@ -122,16 +130,74 @@ class Route(PeerConnection):
         self.last_read = self.clock()
         router: Router | None = self._last.router
         if router is None:
-            return self.parser.parse(buffer, 0, filled)
-        used = self.parse(router, buffer, filled)
+            return self.parse_all(buffer, filled)
+        router.begin_read()
+        try:
+            used = self.parse_all(buffer, filled)
+        finally:
+            router.end_read()
         if router.flusher.congested:
             self.cluster.hold_route(self, router.flusher.congested)
         return used
+
+    def parse_all(self, buffer: bytearray, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Parse input, and take in the runs of another worker between; returns the number of bytes used."""
+        intake: RunIntake | None = self.intake
+        if intake is None:
+            return self.parser.parse(buffer, 0, filled)
+        position: cython.Py_ssize_t = 0
+        while True:
+            if intake.announced is not None:
+                position += intake.take(buffer, position, filled)
+                if intake.missing > 0:
+                    break
+                self._deliver_announced(intake)
+                if position == filled:
+                    break
+            position = self.parser.parse(buffer, position, filled)
+            if intake.announced is None:
+                begun: cython.bint = position < filled and buffer[position] == 33  # with !, the next announcement
+                intake.runs_follow = intake.runs_follow and begun
+                break
+            self.parser.stopped = self.parser.suspended = False
+        intake.expect(filled - position)
+        return position
+
+    def takes_runs(self) -> cython.bint:
+        return self.intake is not None
+
+    def on_run(self, announced: bytes) -> cython.int:
+        if not self._introduced():
+            return 1
+        try:
+            run = Announced(announced)
+        except ValueError as error:
+            self.cluster.complain(self, RemoteProtocolError(f"{error}: {announced.strip()[:80]!r}"))
+            return 1
+        intake: RunIntake = cython.cast(RunIntake, self.intake)
+        known: cython.bint = self.registered and (run.account == self._last.account or self._find_account(run.account))
+        intake.begin(run, self._last.router if known else None)
+        return SUSPEND
+
+    def _deliver_announced(self, intake: RunIntake) -> cython.int:
+        """A run is here: in the pages of a pipe, or in memory."""
+        run: Announced = cython.cast(Announced, intake.announced)
+        if intake.hand_on():
+            self.traffic.messages += run.count
+            self.traffic.bytes += run.count * run.size
+            return 0
+        message: RouteMessage | None = intake.message()
+        if message is None:
+            self.cluster.complain(self, RemoteProtocolError(f"a run that is not as announced: {run.head!r}"))
+            return 0
+        return self.on_message_run(message, run.stride, run.count)
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone."""
         if self.outlet is not None and self.outlet.closed:  # by the router, because it was too slow
             self.cluster.watch.slow += 1
+        if self.intake is not None:
+            self.intake.close()
         self.ended()
         self.cluster.route_lost(self)
 

@@ -12,6 +12,7 @@ cdef class Endpoint:
     cdef public int _descriptor
     cdef public bint _blocked
     cdef public Py_ssize_t _handed
+    cdef public Py_ssize_t _apart
 
     cdef bint read_ready(self, Py_ssize_t most) except? -1
     cdef int _parse(self) except -1

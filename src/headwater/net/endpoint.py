@@ -41,7 +41,8 @@ class Endpoint:
     """Passes input to `owner.receive`, and writes `output`.
 
     `_descriptor` is the socket's if it may be read and written directly, otherwise -1. `_blocked`: the kernel accepts
-    no more for now. `_handed` counts the bytes that have left `output`.
+    no more for now. `_handed` counts the bytes that have left `output`. `_apart`: the most bytes of the next direct read,
+    where what follows is to stay unread; -1 if the owner takes that from the socket itself; 0 otherwise.
     """
 
     def __init__(self, owner: "LinkOwner", received: ReceiveBuffer, layer: "Layer | None") -> None:
@@ -53,6 +54,7 @@ class Endpoint:
         self._descriptor = -1
         self._blocked = False
         self._handed = 0
+        self._apart = 0
 
     # ── asyncio.BufferedProtocol ──
 
@@ -79,7 +81,12 @@ class Endpoint:
         count: cython.Py_ssize_t
         if self.closing or self._layer is not None or self._descriptor < 0:
             return False
+        if self._apart < 0:
+            self._parse()
+            return True
         room: cython.Py_ssize_t = received.space(-1, most)
+        if 0 < self._apart < room:
+            room = self._apart
         if cython.compiled:
             count = read(self._descriptor, PyByteArray_AS_STRING(received._target) + received.filled, room)
         else:

@@ -12,6 +12,8 @@ cdef long TEE
 cdef long SPLICE
 
 cdef Py_ssize_t _hand_over(long call, int source, int target, Py_ssize_t size)
+cdef tuple _open_pipe()
+cdef int _close(int one, int other) except -1
 
 
 @cython.final
@@ -25,8 +27,20 @@ cdef class SharedRun:
     cdef bint _filled
     cdef tuple _pages
     cdef tuple _copy
+    cdef public list links
+    cdef bytes _before
+    cdef bytes _behind
+    cdef Py_ssize_t _count
+    cdef Py_ssize_t _bare
 
     cdef int begin(self, Endpoint first, bytes sid, Py_ssize_t size, Py_ssize_t receivers) except -1
+    cdef int announce(
+        self, list[Endpoint] links, bytes before, bytes behind, Py_ssize_t count, Py_ssize_t bare
+    ) except -1
+    cdef int _send_to_links(self) except -1
+    cdef int _pass_on(self, Endpoint link, bytes head) except -1
+    cdef Py_ssize_t _send_announced(self, Endpoint link, bytes head) except -1
+    cdef bint _has_copy(self) except -1
     cdef int give(self, Endpoint endpoint) except -1
     cdef int end(self) except -1
     cdef bint _fill(self, OutputBuffer output) except -1

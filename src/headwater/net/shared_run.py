@@ -21,6 +21,7 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.net.endpoint import Endpoint
     from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.headwater.wire.run_announcement import announcement
     from cython.cimports.libc.errno import EAGAIN, ECONNRESET, EINTR, EPIPE, errno
     from cython.cimports.posix.fcntl import fcntl
     from cython.cimports.posix.unistd import close as close_one
@@ -31,6 +32,7 @@ else:
 
     from headwater.net.endpoint import Endpoint
     from headwater.wire.memory import OutputBuffer
+    from headwater.wire.run_announcement import announcement
 
     # Only the compiled half can call these: interpreted, each receiver is written to.
     errno: int = 0
@@ -63,14 +65,15 @@ def _open_pipe() -> tuple[int, int] | None:
     except OSError:
         return None
     if fcntl(ends[1], cython.cast(cython.int, RESIZE), cython.cast(cython.int, MOST_BYTES)) < 0:
-        _close(ends)
+        _close(ends[0], ends[1])
         return None
     return ends
 
 
-def _close(ends: tuple[int, int]) -> None:
-    close_one(ends[0])
-    close_one(ends[1])
+def _close(one: cython.int, other: cython.int) -> cython.int:
+    close_one(one)
+    close_one(other)
+    return 0
 
 
 def _hand_over(call: cython.long, source: cython.int, target: cython.int, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -98,14 +101,75 @@ class SharedRun:
         # The pipes, made when they are needed; both are empty between two runs, and an array of 256 pages each.
         self._pages: tuple[int, int] | None = None
         self._copy: tuple[int, int] | None = None
+        self.links: list[Endpoint] = []  # to other workers, which are to get the next run and have not got it
+        self._before = self._behind = b""
+        self._count = self._bare = 0
 
     def begin(self, first: Endpoint, sid: bytes, size: cython.Py_ssize_t, receivers: cython.Py_ssize_t) -> cython.int:
         """The last `size` bytes in the output of `first` are a run with this sid; so many clients get it, with this sid or
         others."""
         self.end()
         self.first, self.sid, self._size = first, sid, size
+        receivers += len(self.links)
         self._worth = receivers >= _LEAST_RECEIVERS and size <= _MOST_BYTES and not self.refused
+        if self.links:
+            self._send_to_links()
         return 0
+
+    def announce(
+        self, links: list[Endpoint], before: bytes, behind: bytes, count: cython.Py_ssize_t, bare: cython.Py_ssize_t
+    ) -> cython.int:
+        """The next run is also for `links` to other workers, behind an announcement (`wire.run_announcement`) with this text
+        before and behind the sid. It has `count` messages of `bare` bytes and their sid. Those that are left in `links`
+        afterwards have not got it."""
+        self.links, self._before, self._behind = links, before, behind
+        self._count, self._bare = count, bare
+        return 0
+
+    def _send_to_links(self) -> cython.int:
+        head: bytes | None = announcement(self._before, self.sid, self._behind)
+        link: Endpoint
+        # The other worker hands on what it has not read, so a run that is not as announced would reach its clients.
+        if head is not None and self._size == self._count * (self._bare + len(self.sid)):
+            for link in self.links:
+                self._pass_on(link, head)
+            self.links = []
+        return 0
+
+    def _pass_on(self, link: Endpoint, head: bytes) -> cython.int:
+        """Write an announcement and the run behind the output of a link. What cannot be handed over is copied."""
+        output: OutputBuffer = cython.cast(Endpoint, self.first).output
+        start: cython.Py_ssize_t = output.size - self._size
+        if self._worth and link.is_free():
+            if link.output.size:
+                link.write_output()
+            if link.is_free() and link.output.size == 0 and self._fill(output) and self._has_copy():
+                start += self._send_announced(link, head)
+                if start < output.size:
+                    link.write_behind(output.data, start, output.size)
+                return 0
+        link.output.append(head)
+        return link.write_behind(output.data, start, output.size)
+
+    def _send_announced(self, link: Endpoint, head: bytes) -> cython.Py_ssize_t:
+        """Hand the pages to a link, the announcement in front of them in one call, so that the other process is woken once;
+        returns the number of bytes of the run that it took. Of the announcement the rest is in its output."""
+        length: cython.Py_ssize_t = len(head)
+        source: cython.int = cython.cast(tuple, self._pages)[0]
+        outlet: cython.int = cython.cast(tuple, self._copy)[0]
+        inlet: cython.int = cython.cast(tuple, self._copy)[1]
+        written: cython.Py_ssize_t = write(inlet, cython.cast(cython.p_char, head), length)
+        copied: cython.Py_ssize_t = 0
+        sent: cython.Py_ssize_t = 0
+        if written == length:
+            copied = self._judge(_hand_over(TEE, source, inlet, self._size))
+            sent = self._judge(_hand_over(SPLICE, outlet, link._descriptor, length + copied))
+        if sent < length + copied:
+            self._empty_copy()
+        link._handed += sent
+        if sent < length:
+            link.output.append(head[sent:])
+        return max(sent - length, 0)
 
     def give(self, endpoint: Endpoint) -> cython.int:
         """Write the run behind the output of another client."""
@@ -174,6 +238,12 @@ class SharedRun:
         endpoint._handed += sent
         return sent
 
+    def _has_copy(self) -> cython.bint:
+        """Whether there is a pipe for `tee`."""
+        if self._copy is None:
+            self._copy = _open_pipe()
+        return self._copy is not None
+
     def _judge(self, moved: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """What a call has handed over, of which there is nothing if it failed."""
         if moved >= 0:
@@ -188,12 +258,12 @@ class SharedRun:
     def _empty(self) -> cython.int:
         """Let go what is left in the pages: a new pipe costs as much as reading it, and is empty in every case."""
         if self._pages is not None:
-            _close(self._pages)
+            _close(self._pages[0], self._pages[1])
             self._pages = None
         return 0
 
     def _empty_copy(self) -> cython.int:
         if self._copy is not None:
-            _close(self._copy)
+            _close(self._copy[0], self._copy[1])
             self._copy = None
         return 0

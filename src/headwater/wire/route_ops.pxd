@@ -4,6 +4,7 @@ from headwater.wire.route_frames cimport MessageLine
 
 
 cdef bytes _MESSAGE_VERBS
+cdef Py_ssize_t _ANNOUNCED
 
 
 @cython.final
@@ -31,6 +32,8 @@ cdef class RouteOpHandler:
     cpdef int on_message_run(
         self, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
+    cpdef bint takes_runs(self) except? -1
+    cpdef int on_run(self, bytes announced) except? -1
     cpdef int on_too_large(self, bytes subject, Py_ssize_t size, Py_ssize_t limit) except? -1
     cpdef int on_violation(self, int violation) except? -1
 

@@ -35,6 +35,7 @@ one `on_violation`, never raised.
 
 import cython
 
+from headwater.wire.run_announcement import ANNOUNCED
 from headwater.wire.verbs import SUSPEND, Phase, Sender, Spellings, spellings
 from headwater.wire.violations import BAD_ARGUMENTS, CONTROL_LINE_TOO_LONG, PAYLOAD_TOO_LARGE, UNKNOWN_OPERATION
 
@@ -69,6 +70,7 @@ _MESSAGE_VERBS: bytes = bytes(
 )
 _WITH_PAYLOAD = frozenset({b"MSG", b"PUB", b"RMSG", b"HMSG", b"LMSG"})
 _NONE: list[bytes] = []
+_ANNOUNCED: cython.Py_ssize_t = ANNOUNCED
 _BLANKS: bytes = bytes.maketrans(b"\t", b" ")
 
 
@@ -146,6 +148,15 @@ class RouteOpHandler:
             count -= 1
         return result
 
+    def takes_runs(self) -> cython.bint:
+        """Whether the peer is another worker of this server."""
+        return False
+
+    def on_run(self, announced: bytes) -> cython.int:
+        """Between workers: the announcement of a run (`run_announcement`), which follows and is not parsed here. The
+        result is SUSPEND, for the handler to take it."""
+        return 1
+
     def on_too_large(self, subject: bytes, size: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> cython.int:
         """A message has more bytes than the limit; the violation follows."""
         return 0
@@ -211,6 +222,11 @@ class RouteOpParser:
             used = self._message_exact(buffer, start, filled)
             if used > 0:
                 return used
+        if first == 33 and self.handler.takes_runs():  # !
+            if filled - start < _ANNOUNCED:
+                return -1
+            self._stop_if(self.handler.on_run(slice_bytes(buffer, start, start + _ANNOUNCED)))
+            return _ANNOUNCED
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
         if line_end > start and buffer[line_end - 1] == 13:  # before the LF has arrived, the CR may be the line's end
