@@ -273,6 +273,18 @@ STEPS = st.lists(
 
 
 @example([("append", 2, 0), ("discard", 0, 1), ("upkeep", 0, 0), ("crash", 0, 0), ("close", 0, 0)], 0)
+@example(
+    # After a stop a power loss takes the last marks, and leaves the index: what they say is reported once.
+    [
+        *[("crash", 0, 0)] * 3,
+        ("append", 6, 0),
+        *[("crash", 0, 0)] * 5,
+        ("close", 0, 0),
+        ("crash", 2, 0),
+        ("close", 0, 0),
+    ],
+    936,
+)
 @given(STEPS, st.integers(0, 1 << 30))
 @settings(max_examples=60)
 def test_the_log_equals_a_dict_through_deletions_upkeep_restarts_and_crashes(
