@@ -59,7 +59,7 @@ def test_a_worker_that_hangs_is_named_and_its_streams_have_no_responders_until_i
             try:
                 await client.connect(f"nats://127.0.0.1:{port}", connect_timeout=1, allow_reconnect=False)
             except (TimeoutError, nats.errors.NoServersError):
-                await client.close()  # the system has dealt it out to the first, and nats.py leaves its socket open
+                await client.close()  # the system has dealt it out to the first, and nats-py leaves its socket open
                 continue
             async with client:
                 while True:
