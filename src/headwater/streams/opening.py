@@ -202,10 +202,8 @@ def _recover(
     state = not_older_than(files, directory, bases, state, notes)
     found = _find(files, directory, bases, state, notes)
     decision = decide(found.facts, state, testimony.end)
-    # So that the next close makes a new index, or writes the marks that a power loss took after the last close: without them
-    # each opening would report the same gap.
-    if not found.is_indexed or any(item.kind == "missing" and not item.certain for item in decision.damage):
-        state = replace(state, index_crc=0)
+    if not found.is_indexed or decision.has_gap:
+        state = replace(state, index_crc=0)  # so that the next close makes a new one, and new marks
     if copy != "none" and not state.closed:
         if (hole := decision.hole) is not None:
             found = Found(examine_all(files, directory, bases, state.identity, hole), found.notes)

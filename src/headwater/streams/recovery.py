@@ -165,6 +165,12 @@ class Decision(NamedTuple):
         torn = (item for item in self.damage if item.kind == "corrupt" and not item.certain)
         return min((item.start for item in torn if item.start < item.end), default=None)
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether offsets behind the last record may have been given away. A power loss after a stop can take the last marks
+        and leave the index: unless the next stop writes marks again, each opening reports the same gap."""
+        return any(item.kind == "missing" and not item.certain for item in self.damage)
+
     def rewound(self, facts: "list[SegmentFacts]") -> "Decision":
         """For the copy of another log: go on behind the last record that is there. What was given out and not stored is
         fetched from the origin again, under the same offsets; only what was durable and is gone is a damage."""
