@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nats
 import nats.errors
 import pytest
+from nats.aio.client import Client
 from nats.js.errors import NoStreamResponseError
 from support.worker_processes import children, one_client_at_each, ready, until_printed
 
@@ -55,7 +55,7 @@ def test_a_worker_that_hangs_is_named_and_its_streams_have_no_responders_until_i
     async def refused(port: int) -> None:
         """By way of the second worker, for the first one greets no client."""
         while True:
-            client = nats.NATS()
+            client = Client()
             try:
                 await client.connect(f"nats://127.0.0.1:{port}", connect_timeout=1, allow_reconnect=False)
             except (TimeoutError, nats.errors.NoServersError):
