@@ -56,7 +56,6 @@ cdef class StoredRun:
 
 
 cdef unsigned char *_bytes_of(bytes body) noexcept
-cdef Py_ssize_t _u32(unsigned char *data) noexcept
 cdef Py_ssize_t _size_at(bytes body, Py_ssize_t at) noexcept
 cdef int _put_nine(char *digits, unsigned int number) noexcept
 cdef bint _count_up(char *digits, Py_ssize_t start, Py_ssize_t end) noexcept

@@ -19,7 +19,7 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Subscription
-    from cython.cimports.headwater.streams.log_format import BatchHeader
+    from cython.cimports.headwater.streams.log_format import BatchHeader, _number_at
     from cython.cimports.headwater.streams.segment import Segment
     from cython.cimports.headwater.wire.memory import OutputBuffer
     from cython.cimports.headwater.wire.publish import put_number
@@ -27,7 +27,7 @@ if cython.compiled:
 else:
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Match, Outlet, Subscription
-    from headwater.streams.log_format import BatchHeader
+    from headwater.streams.log_format import BatchHeader, _number_at
     from headwater.streams.segment import Segment
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.publish import put_number
@@ -159,10 +159,10 @@ class StoredRun:
             if size <= 0 or size > _LARGEST:
                 break
             at: cython.Py_ssize_t = self._at + _HEAD_SIZE
-            high = _u32(data + at - 20)
-            stamp: cython.longlong = cython.cast(cython.longlong, (high << 32) | _u32(data + at - 24))
+            high = _number_at(data, at - 20)
+            stamp: cython.longlong = cython.cast(cython.longlong, (high << 32) | _number_at(data, at - 24))
             subject: cython.Py_ssize_t = data[at - 12] | (data[at - 11] << 8)
-            block: cython.Py_ssize_t = _u32(data + at - 8)
+            block: cython.Py_ssize_t = _number_at(data, at - 8)
             rest: cython.Py_ssize_t = size - _HEAD_SIZE - subject
             ack.count(self.offset + 1, given + count + 1, stamp, pending - count - 1)
             needed: cython.Py_ssize_t = subject + ack.end + rest
@@ -194,9 +194,8 @@ class AckText:
         self._sequence_end = 0
         self._given_end = 0
         self._stamp_end = 0
-        self._second = (
-            0  # that of the time stamp, in nanoseconds; 0: its last nine digits are not all of those that change
-        )
+        # That of the time stamp, in nanoseconds; 0: its last nine digits are not all of those that change.
+        self._second = 0
         self._block = -1
         self._rest = -1
 
@@ -296,18 +295,12 @@ def _bytes_of(body: bytes) -> cython.p_uchar:
     return body
 
 
-def _u32(data: cython.p_uchar) -> cython.Py_ssize_t:
-    low: cython.Py_ssize_t = data[0] | (data[1] << 8) | (data[2] << 16)
-    high: cython.Py_ssize_t = data[3]
-    return low | (high << 24)
-
-
 def _size_at(body: bytes, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """The size of the record here; 0 at the end of the batch, and where the sizes do not add up."""
     size: cython.Py_ssize_t = 0
     if cython.compiled and at + _HEAD_SIZE <= len(body):
         data: cython.p_uchar = _bytes_of(body) + at + _HEAD_SIZE
-        size = _HEAD_SIZE + (data[-12] | (data[-11] << 8)) + _u32(data - 8) + _u32(data - 4)
+        size = _HEAD_SIZE + (data[-12] | (data[-11] << 8)) + _number_at(data, -8) + _number_at(data, -4)
     return size if at + size <= len(body) else 0
 
 

@@ -226,13 +226,13 @@ class SharedRun:
 
     def _send(self, endpoint: Endpoint) -> cython.Py_ssize_t:
         """Hand the pages to a socket; returns the number of bytes that it took."""
-        if self._copy is None:
-            self._copy = _open_pipe()
-            if self._copy is None:
-                return 0
+        if not self._has_copy():
+            return 0
         source: cython.int = cython.cast(tuple, self._pages)[0]
-        copied: cython.Py_ssize_t = self._judge(_hand_over(TEE, source, self._copy[1], self._size))
-        sent: cython.Py_ssize_t = self._judge(_hand_over(SPLICE, self._copy[0], endpoint._descriptor, copied))
+        outlet: cython.int = cython.cast(tuple, self._copy)[0]
+        inlet: cython.int = cython.cast(tuple, self._copy)[1]
+        copied: cython.Py_ssize_t = self._judge(_hand_over(TEE, source, inlet, self._size))
+        sent: cython.Py_ssize_t = self._judge(_hand_over(SPLICE, outlet, endpoint._descriptor, copied))
         if sent < copied:
             self._empty_copy()
         endpoint._handed += sent
