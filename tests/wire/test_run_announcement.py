@@ -5,7 +5,7 @@ import random
 import pytest
 
 from headwater.wire.route_ops import V2, RouteOpHandler, RouteOpParser
-from headwater.wire.run_announcement import ANNOUNCED, Announced
+from headwater.wire.run_announcement import ANNOUNCED, Announced, ToAnnounce
 
 
 def line(account: bytes, subject: bytes, sid: bytes, size: int, count: int) -> bytes:
@@ -41,6 +41,23 @@ def test_the_bytes_of_a_run_follow_from_its_announcement(size: int, count: int) 
     assert run.head == b"MSG a.b 17 %d\r\n" % size
     assert run.stride == len(run.head) + size + 2
     assert run.total == count * run.stride
+
+
+@pytest.mark.parametrize(("size", "count"), [(0, 1), (128, 2000), (70_000, 3)])
+def test_what_is_to_be_announced_is_read_as_the_run_that_it_is(size: int, count: int) -> None:
+    to_announce = ToAnnounce(b"$G", b"a.b", size, count)
+    rendered = b"MSG a.b 17 %d\r\n%b\r\n" % (size, b"x" * size) * count
+    text = to_announce.with_sid(b"17", len(rendered))
+    assert text == line(b"$G", b"a.b", b"17", size, count)
+    assert Announced(text).total == len(rendered)
+
+
+def test_a_run_of_another_size_is_not_announced_and_one_that_does_not_fit_neither() -> None:
+    rendered = len(b"MSG a 17 2\r\nok\r\n") * 5
+    assert ToAnnounce(b"$G", b"a", 2, 5).with_sid(b"17", rendered) is not None
+    assert ToAnnounce(b"$G", b"a", 2, 5).with_sid(b"17", rendered - 1) is None
+    long = b"a" * 245
+    assert ToAnnounce(b"$G", long, 2, 1).with_sid(b"1", len(b"MSG %b 1 2\r\nok\r\n" % long)) is None
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish_series import PublishSeries
-    from cython.cimports.headwater.wire.run_announcement import bytes_but_sid
+    from cython.cimports.headwater.wire.run_announcement import ToAnnounce
 else:
     from headwater.cluster.frames import Frame, Target
     from headwater.cluster.peer_interest import PeerInterest
@@ -51,7 +51,7 @@ else:
     from headwater.wire.client_ops import ClientOpParser
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish_series import PublishSeries
-    from headwater.wire.run_announcement import bytes_but_sid
+    from headwater.wire.run_announcement import ToAnnounce
 
 from headwater.exchange.router import SHARED
 from headwater.model.message_trace import ROUTE
@@ -171,10 +171,8 @@ class Forwarding(PeerInterest):
                 self._announced.append(frame)
         if self._announced:
             links = [cython.cast(Outlet, frame.target.outlet).endpoint for frame in self._announced]
-            before: bytes = b"!RUN " + self.account + b" " + message.subject_bytes() + b" "
             size: cython.Py_ssize_t = message.end - message.payload
-            bare: cython.Py_ssize_t = bytes_but_sid(message.subject_end - message.subject, size)
-            shared.announce(links, before, b" %d %d" % (size, count), count, bare)
+            shared.announce(links, ToAnnounce(self.account, message.subject_bytes(), size, count))
         return 0
 
     def _send_unshared(

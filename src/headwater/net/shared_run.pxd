@@ -28,15 +28,10 @@ cdef class SharedRun:
     cdef tuple _pages
     cdef tuple _copy
     cdef public list links
-    cdef bytes _before
-    cdef bytes _behind
-    cdef Py_ssize_t _count
-    cdef Py_ssize_t _bare
+    cdef object _to_announce
 
     cdef int begin(self, Endpoint first, bytes sid, Py_ssize_t size, Py_ssize_t receivers) except -1
-    cdef int announce(
-        self, list[Endpoint] links, bytes before, bytes behind, Py_ssize_t count, Py_ssize_t bare
-    ) except -1
+    cdef int announce(self, list[Endpoint] links, object run) except -1
     cdef int _send_to_links(self) except -1
     cdef int _pass_on(self, Endpoint link, bytes head) except -1
     cdef Py_ssize_t _send_announced(self, Endpoint link, bytes head) except -1

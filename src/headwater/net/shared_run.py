@@ -14,6 +14,7 @@ as many pages in pipes as it may; and where the system has no such calls or forb
 import logging
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -21,7 +22,6 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.net.endpoint import Endpoint
     from cython.cimports.headwater.wire.memory import OutputBuffer
-    from cython.cimports.headwater.wire.run_announcement import announcement
     from cython.cimports.libc.errno import EAGAIN, ECONNRESET, EINTR, EPIPE, errno
     from cython.cimports.posix.fcntl import fcntl
     from cython.cimports.posix.unistd import close as close_one
@@ -32,7 +32,6 @@ else:
 
     from headwater.net.endpoint import Endpoint
     from headwater.wire.memory import OutputBuffer
-    from headwater.wire.run_announcement import announcement
 
     # Only the compiled half can call these: interpreted, each receiver is written to.
     errno: int = 0
@@ -44,6 +43,9 @@ else:
     def PyByteArray_AS_STRING(_array: bytearray) -> Any:
         return None
 
+
+if TYPE_CHECKING:
+    from headwater.wire.run_announcement import ToAnnounce
 
 logger = logging.getLogger(__name__)
 
@@ -102,8 +104,7 @@ class SharedRun:
         self._pages: tuple[int, int] | None = None
         self._copy: tuple[int, int] | None = None
         self.links: list[Endpoint] = []  # to other workers, which are to get the next run and have not got it
-        self._before = self._behind = b""
-        self._count = self._bare = 0
+        self._to_announce: ToAnnounce | None = None  # an object in C: a module less where no other worker is
 
     def begin(self, first: Endpoint, sid: bytes, size: cython.Py_ssize_t, receivers: cython.Py_ssize_t) -> cython.int:
         """The last `size` bytes in the output of `first` are a run with this sid; so many clients get it, with this sid or
@@ -116,21 +117,16 @@ class SharedRun:
             self._send_to_links()
         return 0
 
-    def announce(
-        self, links: list[Endpoint], before: bytes, behind: bytes, count: cython.Py_ssize_t, bare: cython.Py_ssize_t
-    ) -> cython.int:
-        """The next run is also for `links` to other workers, behind an announcement (`wire.run_announcement`) with this text
-        before and behind the sid. It has `count` messages of `bare` bytes and their sid. Those that are left in `links`
+    def announce(self, links: list[Endpoint], run: "ToAnnounce") -> cython.int:
+        """The next run is also for `links` to other workers, behind its announcement. Those that are left in `links`
         afterwards have not got it."""
-        self.links, self._before, self._behind = links, before, behind
-        self._count, self._bare = count, bare
+        self.links, self._to_announce = links, run
         return 0
 
     def _send_to_links(self) -> cython.int:
-        head: bytes | None = announcement(self._before, self.sid, self._behind)
+        head: bytes | None = cython.cast(object, self._to_announce).with_sid(self.sid, self._size)
         link: Endpoint
-        # The other worker hands on what it has not read, so a run that is not as announced would reach its clients.
-        if head is not None and self._size == self._count * (self._bare + len(self.sid)):
+        if head is not None:
             for link in self.links:
                 self._pass_on(link, head)
             self.links = []

@@ -2,8 +2,13 @@ cimport cython
 
 cdef Py_ssize_t _ANNOUNCED
 
-cdef bytes announcement(bytes before, bytes sid, bytes behind)
-cdef Py_ssize_t bytes_but_sid(Py_ssize_t subject, Py_ssize_t size) except -1
+
+@cython.final
+cdef class ToAnnounce:
+    cdef bytes _before
+    cdef bytes _behind
+    cdef Py_ssize_t _bare
+    cdef Py_ssize_t _count
 
 
 @cython.final

@@ -14,17 +14,22 @@ MOST: int = 64 << 20  # bytes of a run: it is of one read, 256 KiB, with a sid i
 _ANNOUNCED: cython.Py_ssize_t = ANNOUNCED
 
 
-def announcement(before: bytes, sid: bytes, behind: bytes) -> bytes | None:
-    """The announcement with this text before and behind the sid; None if it does not fit."""
-    text: bytes = before + sid + behind
-    if len(text) > _ANNOUNCED - 2:
-        return None
-    return text.ljust(_ANNOUNCED - 2) + b"\r\n"
+class ToAnnounce:
+    """A run of `count` messages that is going to be rendered: of which account, subject and size of payload."""
 
+    def __init__(self, account: bytes, subject: bytes, size: cython.Py_ssize_t, count: cython.Py_ssize_t) -> None:
+        self._before: bytes = b"!RUN " + account + b" " + subject + b" "
+        self._behind: bytes = b" %d %d" % (size, count)
+        self._bare: cython.Py_ssize_t = len(b"MSG   %d\r\n\r\n" % size) + len(subject) + size
+        self._count: cython.Py_ssize_t = count
 
-def bytes_but_sid(subject: cython.Py_ssize_t, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Bytes of one message of a run but for its sid: `subject` are those of the subject, `size` those of the payload."""
-    return len(b"MSG   %d\r\n\r\n" % size) + subject + size
+    def with_sid(self, sid: bytes, size: cython.Py_ssize_t) -> bytes | None:
+        """The announcement of the run as it was rendered with this sid, in `size` bytes. None if it does not fit, or for
+        another size: the other worker hands on what it has not read, so it would reach clients that do not expect it."""
+        text: bytes = self._before + sid + self._behind
+        if len(text) > _ANNOUNCED - 2 or size != self._count * (self._bare + len(sid)):
+            return None
+        return text.ljust(_ANNOUNCED - 2) + b"\r\n"
 
 
 class Announced:
