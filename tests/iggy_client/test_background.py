@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from headwater.errors import BufferFull, ConnectionClosed
+from headwater.errors import BufferFull, ConnectionClosed, IncompleteSend
 from headwater.iggy_client.background import Background, Workers
 from headwater.iggy_wire.commands import Message
 
@@ -105,16 +105,35 @@ def test_no_more_requests_are_under_way_than_allowed_and_more_workers_take_turns
     asyncio.run(main())
 
 
-def test_an_error_of_any_kind_is_kept_for_the_flush() -> None:
+@pytest.mark.parametrize("error", [ConnectionClosed("gone"), TypeError("a payload is bytes")])
+def test_an_error_of_any_kind_is_kept_for_the_flush(error: Exception) -> None:
     async def broken(place: Hashable, messages: list[Message]) -> None:
-        raise ConnectionClosed("gone")
+        raise error
 
     async def main() -> None:
         workers = Workers(broken, Background(linger=0.0), None)
         await workers.put("a", [message(0)])
-        with pytest.raises(Exception, match="1 messages were not sent: gone"):
+        with pytest.raises(IncompleteSend, match=f"1 messages were not sent: {error}") as raised:
             await workers.flush()
+        assert (raised.value.cause, raised.value.failed) == (error, [message(0)])
         await workers.flush()
         await workers.close()
 
     asyncio.run(main())
+
+
+def test_a_program_whose_handler_of_errors_fails_gets_them_from_the_flush(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(place: Hashable, messages: list[Message]) -> None:
+        raise ConnectionClosed("gone")
+
+    def handler(error: IncompleteSend) -> None:
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        workers = Workers(broken, Background(linger=0.0), handler)
+        await workers.put("a", [message(0)])
+        with pytest.raises(IncompleteSend):
+            await workers.close()
+
+    asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == ["iggy_on_error_failed messages=1"]

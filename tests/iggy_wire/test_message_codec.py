@@ -81,3 +81,9 @@ def test_any_damage_is_refused_or_gives_messages(data: st.DataObject) -> None:
 def test_an_id_that_has_no_room_is_refused(identity: int) -> None:
     with pytest.raises(IggyError, match="a message id has 128 bits"):
         write_messages([Message(b"x", id=identity)], 1000)
+
+
+@pytest.mark.parametrize("moment", [-1, 1 << 64])
+def test_an_origin_timestamp_that_has_no_room_is_refused(moment: int) -> None:
+    with pytest.raises(IggyError, match="in microseconds since 1970, in 64 bits"):
+        write_messages([Message(b"x", origin_timestamp=moment)], moment)

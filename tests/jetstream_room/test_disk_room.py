@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.jetstream_room import disk_room
 from headwater.jetstream_room.disk_room import Room, RoomWatch, room_at
 
 GIB = 1 << 30
@@ -37,3 +38,29 @@ def test_each_change_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFix
     asyncio.run(main())
     logged = [record.getMessage().split()[0] for record in caplog.records if record.name.endswith("disk_room")]
     assert logged == ["disk_low", "disk_has_room", "disk_low"]
+
+
+def test_a_look_for_which_there_is_no_thread_is_followed_by_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        looks: list[str] = []
+        seen = asyncio.Event()
+
+        async def look(_: object, path: str) -> Room:
+            looks.append(path)
+            if len(looks) == 1:
+                raise RuntimeError("can't start new thread")
+            seen.set()
+            return Room(1, 100 * GIB)
+
+        monkeypatch.setattr(disk_room, "LOOK", 0.0)
+        monkeypatch.setattr(asyncio, "to_thread", look)
+        watch = RoomWatch(str(tmp_path))
+        async with asyncio.timeout(30):
+            await seen.wait()
+        watch.stop()
+
+    asyncio.run(main())
+    logged = [record.getMessage().split()[0] for record in caplog.records if record.name.endswith("disk_room")]
+    assert logged[:2] == ["disk_room_unknown", "disk_low"]

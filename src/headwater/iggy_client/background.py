@@ -6,13 +6,16 @@ A failed delivery is raised by the next `flush` or `close`; `on_error` gets it a
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
 from headwater.client_connection.timeouts import Timeout, seconds_of
-from headwater.errors import BufferFull, HeadwaterError, IncompleteSend
+from headwater.errors import BufferFull, IncompleteSend
 from headwater.iggy_wire.commands import Message
+
+logger = logging.getLogger(__name__)
 
 FRAME_BYTES: Final = 48  # size of a message without its payload
 
@@ -173,7 +176,7 @@ class Workers:
             await self._deliver(entries[0].place, messages)
         except IncompleteSend as error:
             self._note(error)
-        except HeadwaterError as error:
+        except Exception as error:  # noqa: BLE001  (whatever it is, `flush` must not say that they were sent)
             self._note(IncompleteSend(error, messages, []))
         finally:
             self._places.release()
@@ -184,4 +187,7 @@ class Workers:
     def _note(self, error: IncompleteSend) -> None:
         self._failed.append(error)
         if self._on_error is not None:
-            self._on_error(error)
+            try:
+                self._on_error(error)
+            except Exception:  # of the program: `flush` raises what was to be reported all the same
+                logger.exception("iggy_on_error_failed messages=%d", len(error.failed))

@@ -254,6 +254,10 @@ def write_messages(messages: "Iterable[Message]", now_us: int) -> tuple[bytearra
             latest = max(latest, message.origin_timestamp)
     if latest - origin > MAX_TIMESTAMP_DELTA:
         raise refusal("error", "the messages of one batch span at most 71 minutes", latest - origin)
+    if origin < 0 or latest >> 64:
+        raise refusal(
+            "invalid_number_encoding", "an origin timestamp is in microseconds since 1970, in 64 bits", origin
+        )
     if not total:
         raise refusal("empty_message_payload", "there is nothing to send")
     return write_frames(given, blocks, size, (now_us, origin, latest)), len(given)

@@ -69,4 +69,7 @@ class RoomWatch:
         self.note(self.room)
         while True:
             await asyncio.sleep(LOOK)
-            self.note(await asyncio.to_thread(room_at, self._path))
+            try:
+                self.note(await asyncio.to_thread(room_at, self._path))
+            except RuntimeError as error:  # no thread to be had; without further looks a full disk comes unannounced
+                logger.warning("disk_room_unknown path=%s reason=%s", self._path, error)
