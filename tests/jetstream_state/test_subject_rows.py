@@ -70,6 +70,41 @@ def test_rows_that_grow_and_shrink_by_the_thousand_lose_none() -> None:
     assert rows.size == 15
 
 
+def test_rows_are_moved_together_a_few_with_each_that_is_dropped() -> None:
+    """Compiled. All at once, of a million, held the loop up for 40 ms."""
+    rows = SubjectRows()
+    names = [b"subject.%06d" % number for number in range(20_000)]
+    for name in names:
+        rows.set(rows.add(name), 1, 1)
+    places = [rows.find(name) for name in names]
+    for dropped in range(0, 15_000, 100):
+        for name in names[dropped : dropped + 100]:
+            rows.drop(rows.find(name), name)
+        left = [0] * (dropped + 100) + [rows.find(name) for name in names[dropped + 100 :]]
+        assert sum(here != there for here, there in zip(left, places, strict=True) if here) <= 400
+        places = left
+
+
+def test_rows_that_come_and_go_and_are_scanned_while_others_are_moved_equal_a_dict() -> None:
+    rows, model = SubjectRows(with_weight=True), dict[bytes, tuple[int, int, int]]()
+    names = [b"x" * (number % 40) + b"%05d" % number for number in range(20_000)]
+    for number, name in enumerate(names):
+        put(rows, model, name, (1, number, number))
+    for number, name in enumerate(names[:15_000]):
+        drop(rows, model, name)
+        if number % 3 == 0:
+            put(rows, model, b"new" + name, (2, number, number))
+        if number % 3 == 1:
+            put(rows, model, names[number // 2], (3, number, number))
+        if number % 3 == 2 and number > 9_000:
+            drop(rows, model, b"new" + names[number - 8_000 - number % 3])
+        if number % 500 == 0:
+            rows.begin_scan()
+            assert seen(rows) == model
+            rows.end_scan()
+    assert seen(rows) == model
+
+
 def test_rows_stay_where_they_are_during_a_scan() -> None:
     rows = SubjectRows()
     names = [b"subject.%06d" % number for number in range(30_000)]

@@ -2,6 +2,12 @@ cimport cython
 
 
 @cython.final
+cdef class _Hole:
+    cdef Py_ssize_t start
+    cdef Py_ssize_t end
+
+
+@cython.final
 cdef class SubjectRows:
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t scans
@@ -17,6 +23,7 @@ cdef class SubjectRows:
     cdef dict _free
     cdef dict _places
     cdef list _listed
+    cdef _Hole _hole
 
     cpdef Py_ssize_t find(self, bytes subject) except? -1
     cpdef Py_ssize_t add(self, bytes subject) except? -1
@@ -34,5 +41,5 @@ cdef class SubjectRows:
     cdef int _put(self, unsigned long long slot) noexcept
     cdef int _resize(self, Py_ssize_t slots) except -1
     cdef int _reserve(self, Py_ssize_t words) except -1
-    cdef int _compact(self) except -1
+    cdef int _move(self) except -1
     cdef Py_ssize_t _words_of(self, Py_ssize_t place) noexcept
