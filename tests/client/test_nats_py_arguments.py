@@ -76,8 +76,9 @@ def test_core_calls_as_programs_for_nats_py_write_them(serve: Serve) -> None:
 
             await nc.subscribe(subject, "workers", answer)
             assert (await nc.request(subject, b"me", 5)).data == b"to me"
-            reply = await nc.request(subject, payload=b"you", timeout=5, old_style=False)  # type: ignore[call-arg]
+            reply = await nc.request(subject, payload=b"you", timeout=5, old_style=False)
             assert reply.data == b"to you"
+            assert (await nc.request(subject, b"all", 5, False, {"K": "v"})).data == b"to all"
             sub: Any = await nc.subscribe(f"{subject}.x", pending_msgs_limit=7, pending_bytes_limit=700)  # type: ignore[call-arg]
             assert (sub.max_pending, sub.max_pending_bytes) == (7, 700)
             await nc.publish(f"{subject}.x", b"1", "reply.to", {"K": "v"})

@@ -1,9 +1,12 @@
 """Requests over one inbox: whose answer is whose, and what ends the waiting."""
 
 import asyncio
+import gc
+import inspect
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -40,6 +43,37 @@ def test_the_first_request_subscribes_once_for_all_of_them() -> None:
                 send(peer, reply, b"answer to " + payload)
             assert [(await one).data for one in pending] == [b"answer to 0", b"answer to 1", b"answer to 2"]
             assert client._requests.outstanding == 0
+
+    finish(main())
+
+
+def test_a_request_with_headers_names_the_size_of_both_parts_after_its_reply_subject() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            pending = asyncio.create_task(client.request("q", bytearray(b"data"), headers={"K": "v"}))
+            inbox = (await peer.receive_line()).split()[1].removesuffix(b"*")
+            assert await peer.receive_line() == b"HPUB q %b1 18 22" % inbox
+            assert await peer.receive(24) == b"NATS/1.0\r\nK: v\r\n\r\ndata\r\n"
+            send(peer, inbox + b"1", b"answer")
+            assert (await pending).data == b"answer"
+
+    finish(main())
+
+
+def test_a_request_says_its_arguments_and_is_a_coroutine_that_sends_nothing_until_it_is_awaited() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            parameters = inspect.signature(client.request).parameters
+            assert list(parameters) == ["subject", "data", "timeout", "old_style", "headers", "repeat", "payload"]
+            assert parameters["subject"].annotation in ("str", str)
+            with pytest.warns(RuntimeWarning, match="never awaited"):
+                client.request("q")  # type: ignore[unused-coroutine]
+                gc.collect()
+            with pytest.raises(TypeError, match="there is one way to ask"):
+                await client.request("q", old_style=True)  # type: ignore[arg-type]
+            assert client._requests.outstanding == 0
+            client.publish("p")
+            assert await peer.receive_line() == b"PUB p 0"
 
     finish(main())
 
@@ -371,27 +405,20 @@ def test_what_came_with_the_answer_that_ends_the_loop_is_not_delivered_twice() -
 
 
 def test_of_many_tasks_that_go_on_together_the_first_have_written_before_the_last() -> None:
-    async def ask(client: Client) -> None:
+    async def ask(client: Client, sent: list[int]) -> None:
         await client.request("q")
+        assert client._connection.link is not None
+        sent.append(client._connection.link.sent)
         await client.request("again")
 
     async def main() -> None:
         async with conversation() as (client, peer):
-            tasks = [asyncio.create_task(ask(client)) for _ in range(70)]
+            sent: list[int] = []
+            tasks = [asyncio.create_task(ask(client, sent)) for _ in range(70)]
             await asyncio.sleep(0)
-            link: Any = client._connection.link
-            flush, written = link.flush, []
-
-            def count_and_flush() -> None:
-                written.append(bytes(link.output.data[: link.output.size]).count(b"PUB again"))
-                flush()
-
-            def watch() -> None:
-                link.flush = count_and_flush
-
-            await answer_together(client, peer, 70, watch)
-            await until(lambda: sum(written) == 70)
-            assert [many for many in written if many] == [32, 32, 6]
+            await answer_together(client, peer, 70, lambda: None)
+            await until(lambda: len(sent) == 70)
+            assert [len(list(together)) for _, together in groupby(sent)] == [32, 32, 6]
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headwater.durable_files.files import File, FileRange, OsFiles
-from headwater.net.link import HIGH_WATER, LINGER_BYTES, Link
+from headwater.net.link import HIGH_WATER, LINGER_BYTES, Link, read_directly
 from headwater.net.tcp import dial, listen
 
 
@@ -48,6 +48,16 @@ class Owner:
         self.ended.set()
 
 
+_directly = False
+
+
+@pytest.fixture(params=["by-transport", "directly"], autouse=True)
+def reading(request: pytest.FixtureRequest) -> None:
+    """Each test twice: sockets are read by asyncio's transport, and by the link itself."""
+    global _directly
+    _directly = request.param == "directly"
+
+
 def run(test: Callable[[Owner, Link, Owner, Link], Coroutine[None, None, None]]) -> None:
     """Run `test(server, server_link, client, client_link)` over one connection."""
 
@@ -58,6 +68,9 @@ def run(test: Callable[[Owner, Link, Owner, Link], Coroutine[None, None, None]])
             link = await dial("127.0.0.1", listener.sockets[0].getsockname()[1], client, 5.0)
             await server.attached.wait()
             assert server.link is not None
+            if _directly:
+                read_directly(server.link)
+                read_directly(link)
             await test(server, server.link, client, link)
             link.abort()
             await client.ended.wait()
@@ -91,6 +104,19 @@ def test_a_link_without_a_descriptor_to_watch_writes_through_its_transport(monke
         assert server.received.endswith(b"xend")
 
     run(conversation)
+
+
+def test_a_socket_that_is_read_directly_is_not_read_by_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(server: Owner, server_link: Link, client: Owner, client_link: Link) -> None:
+        read_directly(client_link)
+        monkeypatch.setattr(Link, "get_buffer", lambda *_: pytest.fail("the transport asks where to read to"))
+        server_link.output.append(b"some")
+        server_link.flush()
+        await client.got.wait()
+        assert client.received == b"some"
+        monkeypatch.undo()
+
+    run(test)
 
 
 def test_unused_input_is_passed_again_with_more_after_it() -> None:

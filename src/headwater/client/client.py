@@ -10,9 +10,9 @@ may be awaited: that costs nothing, but for a turn of the loop once in a MiB, an
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from headwater.client.contexts import find_options
 from headwater.client.nats_py_arguments import CLIENT as CLIENT_ARGUMENTS
@@ -21,12 +21,12 @@ from headwater.client.nats_py_arguments import take
 from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, SUBSCRIPTION, install
 from headwater.client.request_many import Sentinel, ask_many
 from headwater.client_connection.connection import Connection
-from headwater.client_connection.connection_ops import BytesLike, Sender
+from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.connector import Connector
 from headwater.client_connection.events import EventCallback, Events, EventStream
 from headwater.client_connection.many_publishes import Outgoing
 from headwater.client_connection.options import ClientOptions, ConnectArguments
-from headwater.client_connection.requests import Requests, new_inbox
+from headwater.client_connection.requests import RequestSender, new_inbox
 from headwater.client_connection.server_url import parse_server_urls
 from headwater.client_connection.subscription import MessageCallback, Subscription, WhenFull
 from headwater.client_connection.timeouts import Timeout, seconds_of
@@ -39,15 +39,14 @@ if TYPE_CHECKING:
     from headwater.client.jetstream import JetStream
 
 
-class Client(Sender):
+class Client(RequestSender):
     """A connected client; made by `connect`. Its methods raise ConnectionClosed once the connection has ended."""
 
     def __init__(self, connection: Connection, connector: Connector, options: ClientOptions) -> None:
-        super().__init__(connection)
+        super().__init__(connection, options.inbox_prefix)
         self._connection: Connection = connection
         self._connector = connector
         self._options = options
-        self._requests = Requests(connection, options.inbox_prefix)
 
     @property
     def server_info(self) -> ServerInfo:
@@ -145,23 +144,6 @@ class Client(Sender):
     def deliver_directly(self, subject: str, receive: Callable[[Message], object]) -> Subscription:
         """For layers above: subscribe to `subject`, and have `receive` called in the reader's turn; it must not block."""
         return self._connection.subscribe(subject, direct=receive)
-
-    def request(
-        self,
-        subject: str,
-        data: BytesLike = b"",
-        timeout: Timeout = 2.0,
-        *,
-        headers: HeaderSource | Headers | None = None,
-        repeat: bool = False,
-    ) -> Coroutine[Any, Any, Message]:
-        """Publish `data` to `subject`, with `headers`, and wait for one answer. Raises NoResponders at once, RequestTimeout
-        after `timeout` seconds.
-
-        A request whose connection is lost keeps waiting, because its answer may still come. With `repeat` it is sent
-        again on the new connection, in case request or answer were lost: for requests that may be served twice.
-        """
-        return self._requests.ask(subject, data, headers, seconds_of(timeout), repeat)
 
     def request_many(
         self,

@@ -72,12 +72,6 @@ CLIENT: dict[str, Theirs] = {
         {"pending_msgs_limit": "max_pending", "pending_bytes_limit": "max_pending_bytes"},
         {"future": "await subscription.next()"},
     ),
-    "request": Theirs(
-        "subject payload timeout old_style headers",
-        {"payload": "data"},
-        {"old_style": "there is one way to ask, with one inbox for all"},
-        asks_nothing=(None, False),
-    ),
     "jetstream": Theirs("", NOTHING, {"publish_async_max_pending": "jetstream.publisher(window)"}),
 }
 JETSTREAM: dict[str, Theirs] = {

@@ -51,6 +51,7 @@ from headwater.errors import (
     TransportError,
 )
 from headwater.model.message import Message
+from headwater.net.link import read_directly
 from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.publish import OpWriter
@@ -100,6 +101,7 @@ class Connection(ConnectionOps):
         self.conversation = conversation
         conversation.adopted = True
         self.open_link(conversation.link)
+        read_directly(conversation.link)
         for subscription in self._subscriptions.values():
             self.writer.subscribe(subscription.subject, subscription.queue, subscription.sid)
             subscription.received_before = subscription.received

@@ -25,6 +25,8 @@ cdef class ConnectionOps(ServerOpHandler):
     cdef object send(self, str subject, data, str reply, headers)
     cdef bint buffer(self, str subject, data, str reply, headers) except? -1
     cdef bint buffer_any(self, str subject, data, str reply, headers) except? -1
+    cdef int ask(self, str subject, data, bytes inbox, Py_ssize_t number, headers) except? -1
+    cdef int accept(self, str subject, Py_ssize_t size) except? -1
     cdef begin_to_write(self, Py_ssize_t size)
 
 cdef class Sender:

@@ -98,7 +98,7 @@ class ConnectionOps(ServerOpHandler):
             new.reply = message.reply_bytes().decode("utf-8", "surrogateescape")
         if message.payload > message.headers:
             new.header_block = slice_bytes(buffer, message.headers, message.payload)
-        if not queue.touched:
+        if queue.direct is None and not queue.touched:  # who is given each message has no reader to wake
             queue.touched = True
             self.touched.append(queue)
         queue.add(new, message.end - message.headers)
@@ -127,36 +127,43 @@ class ConnectionOps(ServerOpHandler):
         self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
     ) -> Awaitable[None]:
         """`publish` for callers that are compiled: nothing looks for an override of it."""
-        return self.turn if self.buffer(subject, data, reply, headers) else _DONE
+        return self.turn if put(self, subject, data, reply, headers) else _DONE
 
     def buffer(self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None) -> cython.bint:
         """Buffer a message. Whether the event loop should have a turn then: `give_way`."""
-        writer: OpWriter = self.writer
-        output: OutputBuffer = writer.output
+        return put(self, subject, data, reply, headers)
+
+    def ask(
+        self,
+        subject: str,
+        data: BytesLike,
+        inbox: bytes,
+        number: cython.Py_ssize_t,
+        headers: HeaderSource | Headers | None,
+    ) -> cython.int:
+        """`publish` with the reply subject `inbox` and `number`, which needs no look at its characters."""
+        block: bytes = b"" if headers is None else self.encode_headers(headers)
+        payload: bytes = data if isinstance(data, bytes) else bytes_of(data)
+        self.accept(subject, len(block) + len(payload))
+        output: OutputBuffer = self.writer.output
         before: cython.Py_ssize_t = output.size
-        if headers is not None or not self.open or not isinstance(data, bytes) or len(reply) > 0:
-            if not self.buffer_any(subject, data, reply, headers):
-                return self.writer.output.size >= TURN_BYTES
-        elif not writer.again(subject, cython.cast(bytes, data), self.max_payload):
-            self.buffer_any(subject, data, reply, headers)
-        self.since_turn += output.size - before
-        # Not with each message after so many bytes: one that finds the server behind would ask again for nothing.
-        if before == 0 or before ^ output.size >= SEND_EARLY:  # a power of two: a bit from there on has changed
-            self.begin_to_write(output.size)
-        # What waits is counted as `Link.draining` does: bytes that are written already need no turn.
-        return self.since_turn >= TURN_BYTES or output.size - output.head > TURN_BYTES
+        self.writer.ask(subject, inbox, number, block, payload)
+        if self.open:
+            wrote(self, before)
+        return 0
 
     def buffer_any(
         self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
     ) -> cython.bint:
         """Buffer a message of any form; whether there is a link, otherwise it is kept for the next."""
-        block: bytes = b""
-        payload: bytes
-        size: cython.Py_ssize_t
-        if headers is not None:
-            block = self.encode_headers(headers)
-        payload = data if isinstance(data, bytes) else bytes_of(data)
-        size = len(block) + len(payload)
+        block: bytes = b"" if headers is None else self.encode_headers(headers)
+        payload: bytes = data if isinstance(data, bytes) else bytes_of(data)
+        self.accept(subject, len(block) + len(payload))
+        self.writer.publish(subject, reply, block, payload)
+        return self.open
+
+    def accept(self, subject: str, size: cython.Py_ssize_t) -> cython.int:
+        """Before a message of `size` bytes is written: it is not too large, and there is a link, or it is kept."""
         if size > self.max_payload > 0:
             raise PayloadTooLarge(
                 f"a message of {size} bytes for {subject!r}, the server takes {self.max_payload}",
@@ -165,8 +172,7 @@ class ConnectionOps(ServerOpHandler):
             )
         if not self.open:
             self.keep_for_later(size)
-        self.writer.publish(subject, reply, block, payload)
-        return self.open
+        return 0
 
     def begin_to_write(self, size: cython.Py_ssize_t) -> None:
         """Write the output of `size` bytes: now, if that is much, otherwise with all of this turn of the loop."""
@@ -262,4 +268,35 @@ class Sender:
         Raises SubjectError, HeaderError or PayloadTooLarge; then nothing was sent. An empty set of headers sends none.
         While there is no server, the message is kept and sent later; BufferFull when there is no room for it.
         """
-        return self._connection.send(subject, data if payload is None else payload, reply, headers)
+        if payload is not None:
+            return self._connection.send(subject, payload, reply, headers)
+        return self._connection.turn if put(self._connection, subject, data, reply, headers) else _DONE
+
+
+@cython.cfunc
+@cython.inline
+def put(
+    connection: ConnectionOps, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
+) -> cython.bint:
+    """`ConnectionOps.buffer`, without a call for each step: a plain message like the one before, or any."""
+    size: cython.Py_ssize_t = connection.writer.output.size
+    if headers is None and connection.open and isinstance(data, bytes) and len(reply) == 0:
+        if connection.writer.again(subject, cython.cast(bytes, data), connection.max_payload):
+            return wrote(connection, size)
+    if connection.buffer_any(subject, data, reply, headers):
+        return wrote(connection, size)
+    return connection.writer.output.size >= TURN_BYTES
+
+
+@cython.cfunc
+@cython.inline
+def wrote(connection: ConnectionOps, before: cython.Py_ssize_t) -> cython.bint:
+    """The output has grown from the size `before`: write it if it is time to. Whether the loop should have a turn."""
+    size: cython.Py_ssize_t = connection.writer.output.size
+    connection.since_turn += size - before
+    # Not with each message after so many bytes: one that finds the server behind would ask again for nothing.
+    if before == 0 or before ^ size >= SEND_EARLY:  # a power of two: a bit from there on has changed
+        connection.begin_to_write(size)
+    # What waits is counted as `Link.draining` does: bytes that are written already need no turn.
+    waiting: cython.Py_ssize_t = connection.writer.output.size - connection.writer.output.head
+    return connection.since_turn >= TURN_BYTES or waiting > TURN_BYTES

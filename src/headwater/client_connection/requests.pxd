@@ -1,4 +1,4 @@
-from headwater.client_connection.connection_ops cimport ConnectionOps
+from headwater.client_connection.connection_ops cimport ConnectionOps, Sender
 from headwater.model.message cimport Message
 
 cdef double SWEEP_SECONDS
@@ -25,7 +25,7 @@ cdef class PendingRequest:
 cdef class Requests:
     cdef public ConnectionOps connection
     cdef str inbox
-    cdef str inbox_dot
+    cdef bytes inbox_dot
     cdef Py_ssize_t inbox_size
     cdef object subscription
     cdef bint listens
@@ -35,8 +35,16 @@ cdef class Requests:
     cdef Py_ssize_t last
     cdef object loop
     cdef object now
+    cdef object done
     cdef object timer
     cdef double timer_at
+    cdef PendingRequest add(self, str subject, double deadline, double timeout)
+    cdef int send(self, PendingRequest pending, Py_ssize_t number, data, headers, bint repeat) except? -1
+    cdef int forget(self, Py_ssize_t number) except? -1
+    cdef int write_now(self) except? -1
     cdef int wake_soon(self, PendingRequest pending) except? -1
+
+cdef class RequestSender(Sender):
+    cdef public Requests _requests
 
 cdef Py_ssize_t number_in(str subject, Py_ssize_t at) noexcept

@@ -18,18 +18,22 @@ import asyncio
 import os
 import time
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.client_connection.connection_ops import ConnectionOps
+    from cython.cimports.cpython.contextvars import PyContext_Enter, PyContext_Exit
+    from cython.cimports.headwater.client_connection.connection_ops import ConnectionOps, Sender
     from cython.cimports.headwater.model.message import Message
+    from cython.cimports.headwater.net.endpoint import Endpoint
 else:
-    from headwater.client_connection.connection_ops import ConnectionOps
+    from headwater.client_connection.connection_ops import ConnectionOps, Sender
     from headwater.model.message import Message
+    from headwater.net.endpoint import Endpoint
 
 from headwater.client_connection.events import TAKEN, Reconnected, Refused
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import ConnectionClosed, HeaderError, HeadwaterError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.status import NO_RESPONDERS
@@ -43,6 +47,9 @@ SWEEP_SECONDS = 0.002  # deadlines closer together are checked together
 # two less one. With 16 the writes cost what the server gains by them.
 WRITE_AFTER = 31
 _USUAL = "No Responders"  # a description that adds nothing
+OLD_STYLE = (
+    "request() takes no 'old_style'; nats-py's 'old_style' is here: there is one way to ask, with one inbox for all"
+)
 
 
 def new_inbox(prefix: str) -> str:
@@ -57,11 +64,11 @@ class PendingRequest:
     task by six more. Its end is entered with `Requests`, which wakes all whose answers came in one read in one call.
     """
 
-    def __init__(self, requests: "Requests", subject: str, deadline: cython.double, timeout: cython.double) -> None:
+    def __init__(self, requests: "Requests", subject: str) -> None:
         self.requests = requests
         self.subject = subject
-        self.deadline = deadline
-        self.timeout = timeout
+        self.deadline = 0.0
+        self.timeout = 0.0
         self.again: tuple[Any, Any] | None = None  # data and headers, if it may be repeated
         self.waits_for_link = False  # made while there was no link; it goes out with the first bytes on the next one
         self.ended = False
@@ -120,8 +127,8 @@ class Requests:
     def __init__(self, connection: ConnectionOps, inbox_prefix: str) -> None:
         self.connection = connection
         self.inbox = new_inbox(inbox_prefix)
-        self.inbox_dot = f"{self.inbox}."
-        self.inbox_size = len(self.inbox_dot)
+        self.inbox_dot: bytes = f"{self.inbox}.".encode("utf-8", "surrogateescape")
+        self.inbox_size = len(self.inbox) + 1
         self.subscription: object = None
         self.waiting: dict[int, PendingRequest] = {}
         self.to_wake: list[PendingRequest] = []
@@ -131,44 +138,44 @@ class Requests:
         self.loop = asyncio.get_running_loop()
         # asyncio's own method calls this function, and costs three times as much.
         self.now: Any = time.monotonic if type(self.loop).time is asyncio.BaseEventLoop.time else self.loop.time
+        # What tasks are woken with: they take its result without a call, where a future of our own would be called.
+        self.done: asyncio.Future[None] = self.loop.create_future()
+        self.done.set_result(None)
         self.timer: asyncio.TimerHandle | None = None
         self.timer_at = 0.0
 
-    async def ask(
-        self, subject: str, data: "BytesLike", headers: HeaderSource | Headers | None, timeout: float, repeat: bool
-    ) -> Any:
-        """Publish, and wait for the first answer.
-
-        Raises NoResponders, RequestTimeout after `timeout` seconds, and what a publish raises; ConnectionClosed, or the
-        reason, when the connection ends for good. While there is no server, the request waits on; with `repeat` it is sent
-        again once there is a new connection.
-        """
-        deadline: cython.double = self.now() + timeout
-        message: Any  # as a typed local, Cython's coroutine would return it through the wrong C type
+    def add(self, subject: str, deadline: cython.double, timeout: cython.double) -> PendingRequest:
+        """A request that waits from now on, number `last`, until `forget`."""
         if self.subscription is None:
             self.begin()
         self.last += 1
-        token: cython.Py_ssize_t = self.last
-        pending: PendingRequest = PendingRequest(self, subject, deadline, timeout)
-        self.waiting[token] = pending
+        pending: PendingRequest = PendingRequest(self, subject)
+        pending.deadline = deadline
+        pending.timeout = timeout
+        self.waiting[self.last] = pending
         if self.timer is None or deadline < self.timer_at:
             self.set_timer(deadline)
-        try:
-            # Not awaited: waiting for the answer includes waiting for the write.
-            self.connection.send(subject, data, f"{self.inbox_dot}{token}", headers)
-            if repeat:
-                pending.again = (data, headers)
-                pending.waits_for_link = self.connection.link is None
-            await pending
-            message = pending.answer
-            if message is None:
-                raise pending.error
-        finally:
-            if pending.answer is None:  # else `answered` has done it
-                self.waiting.pop(token, None)
-        if len(message.header_block) > 0 and is_no_responders(message):
-            raise not_served(subject, message)
-        return message
+        return pending
+
+    def send(
+        self,
+        pending: PendingRequest,
+        number: cython.Py_ssize_t,
+        data: "BytesLike",
+        headers: HeaderSource | Headers | None,
+        repeat: cython.bint,
+    ) -> cython.int:
+        """Publish it. Not awaited: waiting for the answer includes waiting for the write."""
+        self.connection.ask(pending.subject, data, self.inbox_dot, number, headers)
+        if repeat:
+            pending.again = (data, headers)
+            pending.waits_for_link = self.connection.link is None
+        return 0
+
+    def forget(self, number: cython.Py_ssize_t) -> cython.int:
+        """A request that got no answer waits no more; of the others `answered` has done it."""
+        self.waiting.pop(number, None)
+        return 0
 
     @property
     def outstanding(self) -> int:
@@ -185,11 +192,12 @@ class Requests:
         connection.closed.add_done_callback(self.fail_all)
         connection.events.listen(self.happened)
 
-    def write_now(self) -> None:
+    def write_now(self) -> cython.int:
         """Write what the tasks that went on have sent: the server has work while the others go on."""
         link: Any = self.connection.link
-        if link is not None:
-            link.flush()
+        if isinstance(link, Endpoint):
+            cython.cast(Endpoint, link).write_output()
+        return 0
 
     def answered(self, message: Message) -> None:
         """For the connection: a message arrived at the inbox."""
@@ -225,7 +233,8 @@ class Requests:
     def wake(self) -> None:
         """Let every task go on whose request has ended."""
         pending: PendingRequest
-        callback: object
+        callback: Any
+        outcome: object
         waking = self.to_wake
         self.to_wake = []
         woken: cython.Py_ssize_t = 0
@@ -234,7 +243,15 @@ class Requests:
                 woken += 1
                 callback = pending.wakeup
                 pending.wakeup = None
-                pending.context.run(callback, pending)
+                outcome = self.done if pending.cancelled_with is None else pending
+                if cython.compiled:  # `Context.run` takes three times as much for its own call
+                    PyContext_Enter(pending.context)
+                    try:
+                        callback(outcome)
+                    finally:
+                        PyContext_Exit(pending.context)
+                else:
+                    pending.context.run(callback, outcome)
                 if woken & WRITE_AFTER == 0:
                     self.write_now()
         except BaseException:  # of SystemExit, which ends the loop; the others wait for it to run again
@@ -256,9 +273,7 @@ class Requests:
                 continue
             if not pending.waits_for_link:
                 try:
-                    self.connection.send(
-                        pending.subject, pending.again[0], f"{self.inbox_dot}{token}", pending.again[1]
-                    )
+                    self.connection.ask(pending.subject, pending.again[0], self.inbox_dot, token, pending.again[1])
                 except HeadwaterError as error:  # the new server's limits are lower
                     pending.end(None, error)
             pending.waits_for_link = False
@@ -270,7 +285,7 @@ class Requests:
         taken: object = None
         inbox_is_refused = not event.publishing and event.subject == f"{self.inbox}.*"
         for token, pending in list(self.waiting.items()):
-            is_its = event.publishing and event.subject in (pending.subject, f"{self.inbox_dot}{token}")
+            is_its = event.publishing and event.subject in (pending.subject, f"{self.inbox}.{token}")
             if pending.ended or not (inbox_is_refused or is_its):
                 continue
             pending.end(None, event.error)
@@ -317,6 +332,53 @@ class Requests:
             self.timer.cancel()
         for pending in list(self.waiting.values()):
             pending.end(None, reason)
+
+
+class RequestSender(Sender):
+    """`Sender`, with requests."""
+
+    def __init__(self, connection: ConnectionOps, inbox_prefix: str) -> None:
+        super().__init__(connection)
+        self._requests = Requests(connection, inbox_prefix)
+
+    async def request(
+        self,
+        subject: str,
+        data: "BytesLike" = b"",
+        timeout: Timeout = 2.0,
+        old_style: Literal[False] | None = None,
+        headers: HeaderSource | Headers | None = None,
+        *,
+        repeat: bool = False,
+        payload: "BytesLike | None" = None,
+    ) -> Message:
+        """Publish `data` to `subject`, with `headers`, and wait for one answer. Raises NoResponders at once, RequestTimeout
+        after `timeout` seconds, what a publish raises, and ConnectionClosed, or the reason, when the connection ends.
+
+        A request whose connection is lost keeps waiting, because its answer may still come. With `repeat` it is sent
+        again on the new connection, in case request or answer were lost: for requests that may be served twice.
+
+        `payload` is nats-py's name of `data`. Its `old_style` has no counterpart and is refused: there is one way to ask.
+        """
+        requests: Requests = self._requests
+        seconds: cython.double = timeout if isinstance(timeout, float) else seconds_of(timeout)
+        message: Any  # as a typed local, Cython's coroutine would return it through the wrong C type
+        if old_style:
+            raise TypeError(OLD_STYLE)
+        pending: PendingRequest = requests.add(subject, requests.now() + seconds, seconds)
+        number: cython.Py_ssize_t = requests.last
+        try:
+            requests.send(pending, number, data if payload is None else payload, headers, repeat)
+            await pending
+            message = pending.answer
+            if message is None:
+                raise pending.error
+        finally:
+            if pending.answer is None:
+                requests.forget(number)
+        if len(cython.cast(Message, pending.answer).header_block) > 0 and is_no_responders(message):
+            raise not_served(subject, message)
+        return message  # type: ignore[no-any-return]
 
 
 def raise_again(error: BaseException) -> None:

@@ -28,6 +28,7 @@ else:
 
     errno: int = 0  # the C library's errno is not available
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.net.link import LinkOwner
 
 logger = logging.getLogger("headwater.net.link")
+MOST: int = 1 << 20  # bytes of one read: `wire.receive.LARGEST_READ`
 
 
 class Endpoint:
@@ -247,3 +249,13 @@ class Endpoint:
     def through_layer(self, nbytes: int) -> None:
         """Pass input to the layer."""
         raise NotImplementedError
+
+
+def reader_of(endpoint: Endpoint, otherwise: Callable[[], object]) -> Callable[[], None]:
+    """What reads `endpoint` when it is ready, and calls `otherwise` for what is left to the transport."""
+
+    def read() -> None:
+        if not endpoint.read_ready(MOST):
+            otherwise()
+
+    return read

@@ -26,11 +26,11 @@ import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from headwater.errors import TransportError
 from headwater.net.address import bracketed, plain_host
-from headwater.net.endpoint import Endpoint
+from headwater.net.endpoint import Endpoint, reader_of
 from headwater.net.layer import Layer
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
 from headwater.wire.memory import unset_array
@@ -527,6 +527,16 @@ class Link(Endpoint, asyncio.BufferedProtocol):
                 waiter.set_result(None)
             else:
                 waiter.set_exception(error)
+
+
+def read_directly(link: Link) -> None:
+    """Read a plain socket without asyncio's transport, which takes 5,000 instructions for each read: as much as a client
+    with one request at a time takes for the request. On loops that have no such transport nothing changes; the end of
+    input and errors are still the transport's."""
+    transport: Any = link._transport
+    read = getattr(transport, "_read_ready_cb", None)  # of asyncio's selector loops
+    if read is not None and link._readers is None and link._descriptor >= 0:
+        transport._read_ready_cb = reader_of(link, read)
 
 
 async def end_all(links: Sequence[Link]) -> None:

@@ -12,6 +12,8 @@ cdef class OpWriter:
     cdef dict known
     cdef bint again(self, str subject, bytes payload, Py_ssize_t limit) except? -1
     cpdef int publish(self, str subject, str reply, bytes header_block, bytes payload) except? -1
+    cdef int ask(self, str subject, bytes inbox, Py_ssize_t number, bytes header_block, bytes payload) except? -1
+    cdef int put_after(self, Py_ssize_t number, int code) except? -1
     cdef int encode_subject(self, str subject) except? -1
     cdef bytes encode_reply(self, str reply)
 

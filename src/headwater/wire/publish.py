@@ -20,6 +20,7 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.headwater.model.subject_match import is_plain
     from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.libc.string import memcpy
 else:
     from headwater.model.subject_match import is_plain
     from headwater.wire.memory import OutputBuffer
@@ -49,13 +50,23 @@ class OpWriter:
     def again(self, subject: str, payload: bytes, limit: cython.Py_ssize_t) -> cython.bint:
         """PUB without a reply subject, if subject and size are those of the last one, and the size is within `limit` (0: no
         limit); whether it was. Else nothing is written: `publish` it."""
-        line: bytes = self.last_line
         size: cython.Py_ssize_t = len(payload)
-        if size != self.last_size or size > limit > 0 or len(line) == 0:
+        head: cython.Py_ssize_t = len(self.last_line)
+        if size != self.last_size or size > limit > 0 or head == 0:
             return False
         if subject is not self.last_subject and subject != self.last_subject:
             return False
-        self.output.append_framed(line, payload)
+        if cython.compiled:  # `append_framed`, whose call would cost as much as all of this
+            if self.output.size + head + size + 2 > len(self.output.data):
+                self.output.reserve(head + size + 2)
+            target: cython.p_char = PyByteArray_AS_STRING(self.output.data) + self.output.size
+            memcpy(target, PyBytes_AS_STRING(self.last_line), head)
+            memcpy(target + head, PyBytes_AS_STRING(payload), size)
+            target[head + size] = 13
+            target[head + size + 1] = 10
+            self.output.size += head + size + 2
+        else:
+            self.output.append_framed(self.last_line, payload)
         return True
 
     def publish(self, subject: str, reply: str, header_block: bytes, payload: bytes) -> cython.int:
@@ -86,6 +97,37 @@ class OpWriter:
         if header_size:
             output.append(header_block)
         return output.append_framed(b"", payload)
+
+    def ask(
+        self, subject: str, inbox: bytes, number: cython.Py_ssize_t, header_block: bytes, payload: bytes
+    ) -> cython.int:
+        """As `publish` with the reply subject `inbox` (a checked one up to its last dot) and `number`: nothing is checked
+        or encoded of what a request has for itself."""
+        output: OutputBuffer = self.output
+        header_size: cython.Py_ssize_t = len(header_block)
+        if subject is not self.last_subject and subject != self.last_subject:
+            self.encode_subject(subject)
+        output.append(b"PUB " if header_size == 0 else b"HPUB ")
+        output.append(self.last_encoded)
+        output.append(inbox)
+        output.reserve(3 * LONGEST_NUMBER)
+        self.put_after(number, 32)
+        if header_size:
+            self.put_after(header_size, 32)
+        self.put_after(header_size + len(payload), 13)
+        if header_size == 0:
+            return output.append_framed(b"\n", payload)
+        output.append(b"\n")
+        output.append(header_block)
+        return output.append_framed(b"", payload)
+
+    def put_after(self, number: cython.Py_ssize_t, code: cython.int) -> cython.int:
+        """Append a number and a character, for which there is room."""
+        output: OutputBuffer = self.output
+        output.size = put_number(output.data, output.size, number)
+        output.data[output.size] = code
+        output.size += 1
+        return 0
 
     def encode_subject(self, subject: str) -> cython.int:
         """Set the last subject to `subject`; the encoded form includes the space that follows it."""
