@@ -96,7 +96,7 @@ GOALS = (
     Goal("sink, unsynced, at least once against Kafka", "sink, our broker, unsynced, at least once", "Kafka sink", 1),
 )
 
-BESIDE_KAFKA = ("nats-server, ", "our broker, ", "Kafka")
+COMPARED = ("nats-server, ", "our broker, ", "Iggy, ", "Kafka")  # by the first words of their names
 
 Figures = dict[str, list[float]]
 
@@ -122,15 +122,15 @@ class Bench(NamedTuple):
 
 
 def measure_reads(bench: Bench, *, other_headers: bool, twice: bool) -> Iterator[tuple[str, float]]:
-    """Rows per second of each way to read. `other_headers`: include ways without a goal. `twice`: what is compared with
-    Kafka is read a second time, in the reverse order."""
+    """Rows per second of each way to read. `other_headers`: include ways without a goal. `twice`: what is COMPARED
+    is read a second time, in the reverse order."""
     ways = ways_to_read(bench)
     if other_headers:
         for name, kept in (("raw", "raw"), ("no headers", "none")):
             ways[f"nats-server, {name}"] = (bench.messages, partial(drain_with, bench, kept))
     times = {name: [work.seconds(way)] for name, (_, way) in ways.items()}
     if twice:
-        for name in reversed([name for name in ways if name.startswith(BESIDE_KAFKA)]):
+        for name in reversed([name for name in ways if name.startswith(COMPARED)]):
             times[name].append(work.seconds(ways[name][1]))
     for name, (rows, _) in ways.items():
         yield name, rows / statistics.mean(times[name])
