@@ -117,7 +117,7 @@ def test_an_owner_that_fails_at_the_end_of_its_link_does_not_end_the_loop(caplog
         owner, peer, server = await conversation()
         owner.ended.set_result(None)  # raises if it is set a second time
         peer.close()
-        await until(lambda: "link_owner_failed" in caplog.text, "the failure in the log")
+        await until(lambda: "link_owner_failed peer=127.0.0.1:" in caplog.text, "the failure in the log")
         assert owner.link.closing
         server.close()
 
@@ -286,7 +286,7 @@ def test_an_owner_that_fails_ends_its_own_link_only(caplog: pytest.LogCaptureFix
         server.close()
 
     run(scenario)
-    assert "link_owner_failed" in caplog.text
+    assert "link_owner_failed peer=127.0.0.1:" in caplog.text
 
 
 class Gatherer(Echo):

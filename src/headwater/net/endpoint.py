@@ -130,7 +130,7 @@ class Endpoint:
                 used = owner.receive(received.data, received.filled)
             received.consume(used)
         except Exception:
-            logger.exception("link_owner_failed")
+            logger.exception("link_owner_failed peer=%s", getattr(self, "peer", ""))  # a Link knows it
             self.abort()
         return 0
 
