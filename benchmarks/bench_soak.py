@@ -1,11 +1,11 @@
-"""A soak of one broker with all its faces on and a fault every five seconds: `./hw bench soak [--minutes N]`.
+"""A soak of one broker with all its faces on and a fault every five seconds: `./hw bench soak [--minutes N] [--workers N]`.
 
-`--minutes 30` moves 10^8 core messages and 10^7 stored ones on an idle machine; the default is three minutes. One server
-process has NATS, WebSocket, Iggy over TCP and HTTP, JetStream and monitoring. This process publishes and receives core
-messages, publishes into a stream awaiting every ack and reads it back with a durable consumer, sends and polls over Iggy,
-and fetches pages. The faults are FAULTS, in turn: broken connections, garbage, clients that do not read, reloads, consumers
-created and deleted. The time begins when each fault has come twice under this load, which takes a minute: the largest
-peaks are those of clients that do not read, and a heap keeps some of what it has grown to.
+`--minutes 30` moves 10^8 core messages and 10^7 stored ones on an idle machine; the default is three minutes. One server,
+of one process or of N workers, has NATS, WebSocket, Iggy over TCP and HTTP, JetStream and monitoring. This process publishes
+and receives core messages, publishes into a stream awaiting every ack and reads it back with a durable consumer, sends and
+polls over Iggy, and fetches pages. The faults are FAULTS, in turn: broken connections, garbage, clients that do not read,
+reloads, consumers created and deleted. The time begins when each fault has come twice under this load, which takes a minute:
+the largest peaks are those of clients that do not read, and a heap keeps some of what it has grown to.
 
 Checked: every acknowledged sequence was delivered to the consumer; no core message is missing between clients not affected
 by a fault; resident memory in the second half is within GROWTH of the first, starting after a sixth of the time (minute 5
@@ -28,6 +28,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from contestants import describe_machine, refuse_interpreted, resident_bytes, start_headwater
+from workers_load import processes
 
 import headwater
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
@@ -257,6 +258,12 @@ async def trouble(port: int, ports: Ports, pid: int, counts: Counts, stop: async
 # ── what is watched ──
 
 
+def held(pid: int) -> tuple[int, int]:
+    """The resident bytes and the descriptors of all processes of a server."""
+    pids = processes(pid)
+    return sum(map(resident_bytes, pids)), sum(len(os.listdir(f"/proc/{each}/fd")) for each in pids)
+
+
 def judge(samples: list[tuple[int, int]], counts: Counts, *, smoke: bool) -> str:
     """Check that memory and descriptors are stable; the samples are (resident bytes, descriptors) over time."""
     settled = samples[len(samples) // 6 :]
@@ -298,7 +305,7 @@ async def soak(port: int, ports: Ports, pid: int, seconds: float, warming: int) 
         if counts.faults < warming:
             deadline = time.monotonic() + seconds
         else:
-            samples.append((resident_bytes(pid), len(os.listdir(f"/proc/{pid}/fd"))))
+            samples.append(held(pid))
         await asyncio.sleep(SAMPLES)
     stop.set()
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
@@ -314,6 +321,7 @@ async def soak(port: int, ports: Ports, pid: int, seconds: float, warming: int) 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="hw bench soak", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--minutes", type=float, default=3.0, help="30 for the whole of it (default: 3)")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server (default: 1)")
     parser.add_argument("--smoke", action="store_true", help="20 seconds")
     parser.add_argument("--allow-interpreted", action="store_true")
     arguments = parser.parse_args()
@@ -327,6 +335,8 @@ def main() -> int:
         config = Path(directory) / "server.conf"
         config.write_text(configuration(Path(directory) / "store", ports))
         doors = ["--iggy", f"127.0.0.1:{ports.iggy}", "--iggy-http", f"127.0.0.1:{ports.iggy_http}"]
+        if arguments.workers > 1:
+            doors += ["--workers", str(arguments.workers), "--spread_streams"]
         with start_headwater("-c", str(config), *doors) as server:
             warming = 0 if arguments.smoke else WARMING_ROUNDS * len(FAULTS)
             counts, samples = asyncio.run(soak(server.port, ports, server.pid, seconds, warming))

@@ -28,6 +28,13 @@ from headwater.model.nkey import NkeyKind
 pytestmark = pytest.mark.interop
 
 
+OFTEN, NEVER = (
+    "from headwater.__main__ import main; from headwater.serving import restarts as a, workers as b; "
+    f"a.MOST_ENDS = b.MOST_ENDS = {most}; a.ENDS_WITHIN = b.ENDS_WITHIN = 8.0; raise SystemExit(main())"
+    for most in (1, 0)
+)  # ends at which a worker is started at once
+
+
 async def until_kept(stream: JetStreamContext) -> int:
     """Publish into the new stream; sent again while this worker does not know yet that another one captures the subject."""
     while True:
@@ -147,20 +154,33 @@ def test_a_worker_that_takes_long_to_start_keeps_no_other_from_being_replaced() 
         assert process.wait(30) == 0
 
 
-def test_a_worker_that_ends_again_and_again_is_given_up_and_the_status_tells() -> None:
-    with started("--workers", "2") as process:
+def test_a_worker_that_ends_again_and_again_is_started_later_and_the_others_go_on() -> None:
+    """It was given up for good, and its streams with it."""
+    with started("--workers", "2", program=OFTEN) as process:
         port, _ = ready(process)
         first = children(process.pid)[0]
-        for _ in range(5):
-            (second,) = [worker for worker in children(process.pid) if worker != first]
-            os.kill(second, signal.SIGKILL)
-            until_printed(process, "worker 2 is replaced\n")
         (second,) = [worker for worker in children(process.pid) if worker != first]
         os.kill(second, signal.SIGKILL)
-        until_printed(process, "worker 2 has ended 6 times in 60 s and is given up\n")
+        until_printed(process, "worker 2 is replaced\n")
+        (second,) = [worker for worker in children(process.pid) if worker != first]
+        os.kill(second, signal.SIGKILL)
+        assert process.stderr is not None
+        until_printed(process, " ended with status -9; 1 go on\n")
+        assert "worker 2 has ended 2 times in 8 s and is started again in " in process.stderr.readline()
         with RawLink(port) as link:
             assert link.greeting.startswith(b"INFO ")
+        assert children(process.pid) == [first]
+        until_printed(process, "worker 2 is replaced\n")
         process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_a_server_whose_last_worker_waits_to_be_started_ends_and_the_status_tells() -> None:
+    with started("--workers", "2", program=NEVER) as process:
+        ready(process)
+        for worker in children(process.pid):
+            os.kill(worker, signal.SIGKILL)
+        until_printed(process, "no worker is left: the server ends\n")
         assert process.wait(30) == 1
 
 

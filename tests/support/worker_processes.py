@@ -13,8 +13,10 @@ Process = subprocess.Popen[str]
 
 
 @contextmanager
-def started(*flags: str) -> Iterator[Process]:
-    command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *flags]
+def started(*flags: str, program: str = "") -> Iterator[Process]:
+    """`program`: what is executed in place of the package."""
+    python = [sys.executable, *(("-c", program) if program else ("-m", "headwater"))]
+    command = [*python, "serve", "-a", "127.0.0.1", "-p", "-1", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process

@@ -10,8 +10,8 @@ under a name and a route password made for this run, which are on no command lin
 server is ready, once every worker knows every other.
 
 A worker that ends by itself is replaced: the others go on, and the new one has its number, its socket for routes and, if
-it is the first, its streams, opened as after any crash. One that ends too often, or does not come up again, is given up:
-then the exit status says so in the end. When the parent is killed, its workers see the end of a pipe and stop.
+it is the first, its streams, opened as after any crash. One that ends again and again waits for its next start
+(`serving.restarts`); if none is left, the server ends. When the parent is killed, its workers see the end of a pipe.
 `max_connections` is one limit for all of them: each writes the number of its clients into shared memory. Those of accounts
 count for each worker.
 """
@@ -46,6 +46,7 @@ from headwater.server.service_manager import READY, STOPPING, notify
 from headwater.serving.event_loop import loop_factory
 from headwater.serving.go_flags import Value
 from headwater.serving.process import PROGRAM, Serving, log_store, run
+from headwater.serving.restarts import ENDS_WITHIN, MOST_ENDS, Restarts
 from headwater.serving.setup import configure, reopen_log, set_up_logging
 from headwater.serving.worker_watch import WorkerWatch
 
@@ -65,8 +66,6 @@ AGAIN = 3.0  # seconds that one in the place of another waits for them: a third 
 # wait no longer than 5 s; but a worker may be that slow, and its route costs what is on it when it is closed.
 PING_INTERVAL = 10.0
 PING_MAX = 3
-MOST_ENDS = 5  # of one worker within ENDS_WITHIN seconds; then it is not replaced any more
-ENDS_WITHIN = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -313,7 +312,7 @@ class Workers:
         )
         self._running: dict[int, int] = {}  # process id -> number
         self._reports: dict[int, IO[bytes]] = {}  # by number
-        self._ends: dict[int, list[float]] = {}  # number -> when it ended by itself, seconds
+        self._restarts = Restarts()
         self._starting: dict[int, Report] = {}  # those that replace others and are not ready; with their first reports
         self._silent: set[int] = set()  # they have closed their reports: they are about to end
         self._lifeline = os.pipe()
@@ -342,11 +341,13 @@ class Workers:
                     logger.info("Server is ready")
                     notify(READY)
                     self._wait()
+                    if not self._stopping:
+                        logger.critical("no worker is left: the server ends")
         finally:
             self._end_all()
         if self._stopping:
             logger.info("Server Exiting..")
-        return 1 if self._failed else 0
+        return 1 if self._failed or self._restarts.waiting else 0
 
     def _greet(self) -> None:
         logger.info("Starting headwater %s, a nats-server, in %d workers", __version__, self._shape.count)
@@ -478,7 +479,7 @@ class Workers:
         meanwhile."""
         while self._running:
             waiting = {self._reports[number].fileno(): number for number in self._running.values()}
-            look_in = self._watch.look({} if self._stopping else self._running)
+            look_in = self._watch.look({} if self._stopping else self._running)  # which is soon enough for `_restarts`
             readable, _, _ = select.select(waiting, (), (), look_in)  # a report, or the end of a process
             for descriptor in readable:
                 self._take_reports(waiting[descriptor], os.read(descriptor, 65536))
@@ -496,6 +497,8 @@ class Workers:
             for number, _ in found:
                 if not self._stopping:
                     self._replace(number)
+            for number in self._restarts.take_due(time.monotonic()):
+                self._start_again(number)
 
     def _take_reports(self, number: int, lines: bytes) -> None:
         """What a worker has reported; nothing when it has closed its end."""
@@ -512,14 +515,16 @@ class Workers:
                 logger.warning("worker %d is replaced", number)
 
     def _replace(self, number: int) -> None:
-        """Start a worker anew in the place of one that has ended by itself, unless that happens too often."""
-        now = time.monotonic()
-        ends = self._ends[number] = [end for end in self._ends.get(number, []) if now - end < ENDS_WITHIN] + [now]
+        """Start a worker anew in the place of one that has ended by itself, at once or later."""
         self._reports[number].close()
-        if len(ends) > MOST_ENDS:
-            self._failed = True
-            logger.critical("worker %d has ended %d times in %g s and is given up", number, len(ends), ENDS_WITHIN)
-            return
+        wait = self._restarts.ended(number, time.monotonic())
+        if wait:
+            lines = "worker %d has ended %d times in %g s and is started again in %.0f s"
+            logger.critical(lines, number, MOST_ENDS + 1, ENDS_WITHIN, wait)
+        else:
+            self._start_again(number)
+
+    def _start_again(self, number: int) -> None:
         alive = self._running.values()
         if self._start(number, Place(True, _routes_to(alive), len(alive))):
             self._starting[number] = Report()
