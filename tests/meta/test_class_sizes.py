@@ -17,7 +17,7 @@ KNOWN = {
     "client_connection/message_queue.py:MessageQueue": (16, 14, "one too many; each is read in C for every message"),
     "model/typed_header.py:HeaderValue": (0, 33, "a constructor and an accessor for each kind of Iggy's headers"),
     "net/link.py:Link": (
-        20,
+        21,
         30,
         "an asyncio protocol: ten methods are the transport's callbacks, five fields Endpoint's",
     ),

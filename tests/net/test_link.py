@@ -262,6 +262,52 @@ def test_output_waits_while_the_peer_does_not_read_and_drained_tells_when_it_has
     run(conversation)
 
 
+@pytest.mark.parametrize("way", ["itself", "a transport", "a layer"])
+def test_a_link_whose_kernel_takes_less_than_it_is_given_joins_those_that_are_behind(way: str) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        behind: dict[Link, None] = {}
+        link.joins = behind
+        if way == "a layer":
+            link.install(Plain())
+        elif way == "a transport":
+            link._leave_descriptor()
+        link.output.append(b"x")
+        link.flush()
+        assert (link.pending, behind) == (0, {})
+        server_link.pause_reading()
+        link.output.append(bytes(20_000_000))
+        link.flush()
+        assert link.pending > 0
+        assert behind == {link: None}
+
+    run(conversation)
+
+
+class Plain:
+    """A layer that changes nothing."""
+
+    ready, ended = True, False
+
+    def __init__(self) -> None:
+        self._written = b""
+
+    def write(self, data: memoryview) -> None:
+        self._written += data
+
+    def take(self) -> bytes:
+        taken, self._written = self._written, b""
+        return taken
+
+    def feed(self, data: memoryview) -> None:
+        raise AssertionError("nothing arrives")
+
+    def read_into(self, space: memoryview) -> int:
+        return 0
+
+    def finish(self) -> None:
+        pass
+
+
 def test_a_wait_for_a_drain_ends_when_the_link_is_lost() -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
         server_link.pause_reading()

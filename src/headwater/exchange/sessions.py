@@ -88,7 +88,7 @@ class Sessions:
         self.total = 0  # connections since the start
         self.observers: list[Observer] = []
         self.greetings = Greetings(options, info)
-        self.watch = ClientWatch(options, self.all, clock, self.note)
+        self.watch = ClientWatch(options, clock, self.note)
         self._wall_clock = wall_clock
         self.gate = gate
         self._websocket_gate = gate.for_websocket()
@@ -325,7 +325,8 @@ class Sessions:
 
         gate = Gate(options, self.gate.trust if options.operator == self.options.operator else None)
         before, self.options = self.options, options
-        self.greetings.options = self.watch.options = options
+        self.greetings.options = options
+        self.watch.reload(options)
         self.gate, self._websocket_gate = gate, gate.for_websocket()
         if options.max_payload != before.max_payload:
             self.announce(max_payload=options.max_payload)

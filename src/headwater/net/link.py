@@ -117,6 +117,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
         self.on_end: Callable[[], object] | None = None  # set by its maker; called once, after the owner's `lost`
+        self.joins: dict[Link, None] | None = None  # who may have bytes pending; once the kernel took less than given
         # The part of a DirectLoop that reads links directly; None on other loops.
         self._readers: LinkReader | None = getattr(self._loop, "ready", None)
 
@@ -236,18 +237,25 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def _hand_to_transport(self, transport: asyncio.Transport) -> None:
         self._handed += len(self.output)
         transport.write(self.output.take())
+        self._fall_behind(transport.get_write_buffer_size())
 
     def _hand_queue_to_transport(self, transport: asyncio.Transport) -> bool:
         """Pass the queue to the transport; False when a file failed, which has ended the link."""
         try:
             if self._queue.size:
                 transport.write(self._queue.take())
+                self._fall_behind(transport.get_write_buffer_size())
         except OSError as error:
             self._file_failed(error)
             return False
         return True
 
+    def _fall_behind(self, waiting: int) -> None:
+        if waiting and self.joins is not None:
+            self.joins[self] = None
+
     def await_room(self) -> None:
+        self._fall_behind(1)
         if self._watched >= 0:
             return
         try:
@@ -499,6 +507,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         if wire and self._transport is not None and not self._transport.is_closing():
             self._handed += len(wire)
             self._transport.write(wire)
+            self._fall_behind(self._transport.get_write_buffer_size())
 
     def _fail(self, error: TransportError) -> None:
         """The peer violated the layer's protocol: send the layer's final bytes (an alert, a Close frame), and end."""
