@@ -1,4 +1,4 @@
-"""The timers of clients, in virtual time: who gets a PING and when, who is cut off, and whom a sweep leaves alone."""
+"""The timers of clients, in virtual time: PINGs, the write deadline, and clients that have nothing due."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
