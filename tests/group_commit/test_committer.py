@@ -14,7 +14,7 @@ from headwater.group_commit.committer import INLINE_BYTES, LONE_BYTES, Committer
 from headwater.group_commit.pace import PATIENCE
 from headwater.group_commit.writers import Writers
 from headwater.jetstream_state.items import Item
-from headwater.streams.log import Log, LogOptions
+from headwater.streams.log import Log, LogOptions, refuse_writes
 from headwater.streams.options import SMALLEST_SEGMENT, SyncPolicy
 from headwater.streams.writer import StagedBatch
 
@@ -83,6 +83,33 @@ class SlowLog:
         self.in_loop.append(threading.current_thread() is threading.main_thread())
         self.now += self.delay
         self.log.write(batch)
+
+
+def test_a_lone_item_is_answered_once_durable_and_before_the_log_shows_it() -> None:
+    async def main() -> None:
+        bench = Bench()
+        seen: list[tuple[int, int, int]] = []
+
+        def answer(item: Item) -> None:
+            seen.append((item.sequence, bench.syncs, bench.log.end_offset))
+
+        bench.committer.answer_first = answer
+        bench.publish()
+        await bench.committer.flush()
+        before = bench.syncs
+        bench.publish()
+        await bench.committer.flush()
+        assert seen[1:] == [(2, before + 1, 1)]
+        bench.publish()
+        bench.publish()
+        await bench.committer.flush()
+        assert len(seen) == 2, "several are answered together"
+        bench.publish()
+        refuse_writes(bench.log, "broken")
+        await bench.committer.flush()
+        assert (len(seen), bench.failed, bench.durable) == (2, [[5]], [[1], [2], [3, 4]])
+
+    asyncio.run(main())
 
 
 def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monkeypatch: pytest.MonkeyPatch) -> None:

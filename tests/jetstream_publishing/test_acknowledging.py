@@ -1,9 +1,11 @@
 """The way of a batch to its publishers: counted and answered in order, and the stream learns of it where it has to."""
 
 import pytest
+from support.fake_link import make_outlet
 from support.recording_files import RecordingFiles
 
 from headwater.exchange.router import Router
+from headwater.exchange.sublist import Subscription
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_publishing.acknowledging import Acknowledging
 from headwater.jetstream_state.contents import Contents
@@ -82,3 +84,24 @@ def test_the_limit_per_subject_holds_as_soon_as_a_message_is_counted() -> None:
     bench.acknowledging.take([Item(b"inbox.%d" % n, b"", b"s.1", n, 100, b"") for n in (1, 2)])
     assert bench.contents.subjects.total(b"s.1") == 1
     assert bench.log.is_absent(0) and not bench.log.is_absent(1)
+
+
+@pytest.mark.parametrize("reason", ["alone", "others end too", "not known", "another face", "no reply", "callback"])
+def test_the_publisher_of_a_lone_message_is_answered_before_it_is_counted_and_only_once(reason: str) -> None:
+    bench = Bench()
+    acknowledging, router = bench.acknowledging, bench.acknowledging.router
+    assert router is not None
+    link, outlet = make_outlet()
+    router.subscribe(Subscription(b"mine", b"", b"1", outlet))
+    acknowledging.alone = None if reason == "not known" else lambda: reason != "others end too"
+    reply = {"no reply": b"", "callback": b"inbox.1"}.get(reason, b"mine")
+    answered: list[object] = []
+    lone = Item(reply, b"", b"s.1", 1, 100, b"", None, answered.append if reason == "another face" else None)
+    acknowledging.answer_first(lone)
+    assert link.flushed == (b'MSG mine 1 22\r\n{"stream":"S","seq":1}\r\n' if reason == "alone" else b"")
+    assert (bench.answers, answered, bench.contents.subjects.messages) == ([], [], 0)
+    acknowledging.take([lone])
+    outlet.link.flush()
+    assert link.flushed.count(b"MSG") == (reason not in ("no reply", "callback"))
+    assert (len(bench.answers), len(answered)) == (reason == "callback", reason == "another face")
+    assert bench.contents.subjects.messages == 1

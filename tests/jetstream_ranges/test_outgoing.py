@@ -8,7 +8,7 @@ from support.fake_link import make_outlet
 
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
-from headwater.jetstream_ranges.outgoing import RecordSender, send_acks
+from headwater.jetstream_ranges.outgoing import RecordSender, send_acks, send_at_once
 from headwater.jetstream_state.items import Item
 from headwater.model.header_edits import with_lines
 from headwater.streams.log_format import StoredRecord
@@ -83,6 +83,20 @@ def test_answers_of_several_batches_are_written_together() -> None:
     (write,) = scheduled
     write()
     assert link.flushed == b'MSG inbox 1 9\r\n{"seq":1}\r\nMSG inbox 1 9\r\n{"seq":2}\r\n'
+
+
+def test_a_lone_answer_is_written_at_once_but_not_where_a_callback_would_look_at_the_stream() -> None:
+    scheduled: list[Callable[[], None]] = []
+    router = Router(scheduled.append, seed=1)
+    link, outlet = make_outlet()
+    router.subscribe(Subscription(b"inbox", b"", b"1", outlet))
+    assert send_at_once(router, Item(b"inbox", b"", b"s", 7, 1, b""), b'{"seq":')
+    assert (link.flushed, scheduled) == (b'MSG inbox 1 9\r\n{"seq":7}\r\n', [])
+    assert send_at_once(router, Item(b"nobody", b"", b"s", 8, 1, b""), b'{"seq":')
+    received: list[Call] = []
+    router.subscribe_internal(b"inbox", lambda *call: received.append(call))
+    assert not send_at_once(router, Item(b"inbox", b"", b"s", 9, 1, b""), b'{"seq":')
+    assert (received, scheduled, b'"seq":9' in link.flushed) == ([], [], False)
 
 
 def test_a_publisher_that_takes_runs_gets_one_answer_for_consecutive_rows_that_are_durable_together() -> None:

@@ -438,6 +438,25 @@ def test_what_callbacks_leave_for_the_end_runs_once_after_them_and_before_later_
     run(scenario)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_callback_knows_whether_it_is_the_only_one_after_the_reads(count: int) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        alone: list[bool] = []
+        owner, peer, server = await conversation()
+        with peer:
+            loop.ready.afterwards += [lambda: alone.append(loop.finishes_alone())] * count
+            peer.sendall(b"x")
+            await owner.received.wait()
+            assert alone == [count == 1] * count
+            assert not loop.finishes_alone()
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
 def test_callbacks_after_the_reads_run_soon_outside_of_a_read() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()

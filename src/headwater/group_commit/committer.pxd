@@ -22,7 +22,7 @@ cdef class Committer:
     cdef object _on_durable
     cdef object _on_failed
     cdef WriteStats _stats
-    cdef object _loop
+    cdef public object answer_first
     cdef object _soon
     cdef bint _scheduled
     cdef object _idle

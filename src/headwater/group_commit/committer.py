@@ -80,7 +80,8 @@ _WRITTEN: Group = Group()  # stands for a group that was written, until the next
 class Committer:
     """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop; an item is
     what `add` was called with. Without writers it writes in the loop: for logs in memory. `full`: the disk is so far
-    behind that further items would only pile up in memory. `upkeep.document`: see `LogUpkeep`."""
+    behind that further items would only pile up in memory. `upkeep.document`: see `LogUpkeep`. `answer_first(item)`: called
+    with an item that was written alone, before the log is brought up to date; None: there is no such haste."""
 
     def __init__(
         self,
@@ -95,13 +96,14 @@ class Committer:
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._stats = stats if stats is not None else WriteStats()
-        self._loop = asyncio.get_running_loop()
-        self._soon: Callable[[Callable[[], None]], object] = getattr(self._loop, "after_reads", self._loop.call_soon)
+        self.answer_first: Callable[[Any], object] | None = None
+        loop = asyncio.get_running_loop()
+        self._soon: Callable[[Callable[[], None]], object] = getattr(loop, "after_reads", loop.call_soon)
         self._scheduled = False  # `_begin` will run; never true while a write is in progress
         self._idle: asyncio.Event | None = None  # made by those who wait until nothing is staged or being written
         self._next = Group()
         self._current: Group | None = None  # the group being written
-        self._pace = Pace(getattr(self._loop, "events_seen", None))
+        self._pace = Pace(getattr(loop, "events_seen", None))
         self._lone_pace = Pace()  # of batches of one item above INLINE_BYTES
         self.full = False
         self.upkeep = LogUpkeep(log, writers, self._write_deletions, self._is_due, self._go_on)
@@ -155,7 +157,7 @@ class Committer:
 
     async def barrier(self) -> None:
         """Wait until everything staged and deleted so far is durable. Raises StorageError if writing failed."""
-        future: asyncio.Future[None] = self._loop.create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.when_written(partial(_resolve, future))
         await future
 
@@ -275,7 +277,7 @@ class Committer:
         self._note_time(perf_counter() - begun, paced)
         self._finish(batch, None)
         if batch.size > _INLINE_BYTES and self._log.options.prepares and not self.busy:
-            self._loop.call_soon(self._prepare, min(batch.size, _LONE_BYTES))
+            asyncio.get_running_loop().call_soon(self._prepare, min(batch.size, _LONE_BYTES))
         return 0
 
     def _prepare(self, size: int) -> None:
@@ -314,6 +316,8 @@ class Committer:
                         self.upkeep.try_again()
             else:
                 if batch is not None:
+                    if self.answer_first is not None and len(items) == 1:
+                        self.answer_first(items[0])
                     self._log.publish(batch)
                 self._on_durable(items)
                 if items:

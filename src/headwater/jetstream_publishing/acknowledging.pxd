@@ -13,4 +13,6 @@ cdef class Acknowledging:
     cdef public Router router
     cdef public SubjectTable subjects
     cdef public bint is_plain
+    cdef public object alone
     cpdef take(self, list[Item] items)
+    cpdef answer_first(self, Item item)

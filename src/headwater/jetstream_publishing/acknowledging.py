@@ -12,12 +12,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.exchange.router import Router
-    from cython.cimports.headwater.jetstream_ranges.outgoing import send_acks
+    from cython.cimports.headwater.jetstream_ranges.outgoing import send_acks, send_at_once
     from cython.cimports.headwater.jetstream_state.items import Item
     from cython.cimports.headwater.jetstream_state.subject_table import SubjectTable
 else:
     from headwater.exchange.router import Router
-    from headwater.jetstream_ranges.outgoing import send_acks
+    from headwater.jetstream_ranges.outgoing import send_acks, send_at_once
     from headwater.jetstream_state.items import Item
     from headwater.jetstream_state.subject_table import SubjectTable
 
@@ -27,7 +27,8 @@ from headwater.jetstream_state.contents import Contents
 class Acknowledging:
     """`consumers`: the stream's, shared with it. `ack_head`: the ordinary PubAck up to its sequence.
     `on_stored(first, count, items)` is called when `count` messages of a batch became durable, from sequence `first` on.
-    `is_plain`: the configuration requires no work after a message is stored."""
+    `is_plain`: the configuration requires no work after a message is stored. `alone()`: nothing else ends in this turn of
+    the loop whose answers are written together with this stream's; None where that is not known."""
 
     def __init__(
         self,
@@ -44,6 +45,17 @@ class Acknowledging:
         self.router: Router | None = None
         self.subjects: SubjectTable | None = None  # the table of `contents`, if that keeps no history
         self.is_plain = False
+        self.alone: Callable[[], bool] | None = None
+
+    def answer_first(self, item: Item) -> None:
+        """This item alone is durable: if nobody else waits, its publisher is woken before the message is counted, and goes
+        on meanwhile. `take` follows in the same turn of the loop, so nobody is served in between."""
+        router: Router | None = self.router
+        assert router is not None
+        if self.alone is None or item.answer is not None or not item.reply or not self.alone():
+            return
+        if send_at_once(router, item, self._ack_head):
+            item.reply = b""
 
     def take(self, items: list[Item]) -> None:
         """A batch is durable."""

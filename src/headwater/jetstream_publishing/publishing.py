@@ -11,6 +11,7 @@ A duplicate whose original is still being written is answered together with the 
 because the write may still fail.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -106,6 +107,8 @@ class Publishing:
         self.router = self.answers.router = self._acknowledging.router = router
         committer = Committer(self._log, writers, self._acknowledging.take, self._on_failed, self.answers.stats)
         committer.upkeep.document = self._checkpoint
+        committer.answer_first = self._acknowledging.answer_first
+        self._acknowledging.alone = getattr(asyncio.get_running_loop(), "finishes_alone", None)  # net.direct_loop
         self.committer = self._capture.committer = self.rules.unwritten = committer
         if self._capture.batches is not None:
             self._capture.batches.attach(router, committer)

@@ -17,6 +17,7 @@ cdef unsigned char _LF
 cdef int _compose_ack(OutputBuffer buffer, MessageView message, Item item, bytes head, Py_ssize_t run) except? -1
 cdef bint _count_on(MessageView message) except -1
 cpdef bytes with_size(bytes header_block, Py_ssize_t size)
+cpdef bint send_at_once(Router router, Item item, bytes head) except -1
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1
 
 

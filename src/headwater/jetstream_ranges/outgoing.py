@@ -90,6 +90,25 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
     return 0
 
 
+def send_at_once(router: Router, item: Item, head: bytes) -> cython.bint:
+    """Answer one publish, and write the answer now. False, without doing so, where a callback is among the receivers: it may
+    look at the stream, which does not show the message yet."""
+    buffer = OutputBuffer()
+    message: MessageView = MessageView()
+    _compose_ack(buffer, message, item, head, 1)
+    buffer.size = message.subject = message.end + 2
+    buffer.append(item.reply)
+    message.subject_end = buffer.size
+    message.buffer = buffer.data
+    match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+    if not match.separate:
+        return False
+    router.flusher.begin_read()
+    router.route(None, match, message)
+    router.flusher.end_read()
+    return True
+
+
 def _compose_ack(
     buffer: OutputBuffer, message: MessageView, item: Item, head: bytes, run: cython.Py_ssize_t
 ) -> cython.int:

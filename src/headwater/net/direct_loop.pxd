@@ -51,7 +51,7 @@ cdef class Epoll:
 cdef class ReadyLinks:
     cdef public bint scheduled
     cdef public bint reading
-    cdef public bint finishing
+    cdef public Py_ssize_t finishing
     cdef public Py_ssize_t events
     cdef public int own
     cdef public Moderation moderation

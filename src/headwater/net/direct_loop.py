@@ -190,7 +190,7 @@ class ReadyLinks:
         self.own = -1  # the one by which threads and signals wake the loop
         self.afterwards: list[Callable[[], object]] = []
         self.last: list[Callable[[], object]] = []
-        self.finishing = False  # `afterwards` run; `last` follow them
+        self.finishing = 0  # so many `afterwards` run; `last` follow them
         self.report: Callable[[dict[str, object]], None] = _ignore
         self.moderation = Moderation()
         self.pauses = 0  # so far, as `moderation` decided
@@ -351,13 +351,13 @@ class ReadyLinks:
     def _run_afterwards(self) -> cython.int:
         callbacks, self.afterwards = self.afterwards, []
         first: cython.Py_ssize_t
-        self.finishing = True
+        self.finishing = len(callbacks)
         for first in range(0, len(callbacks), FINISHED_TOGETHER):
             self._run(callbacks[first : first + FINISHED_TOGETHER])
             if self.last:
                 last, self.last = self.last, []
                 self._run(last)
-        self.finishing = False
+        self.finishing = 0
         return 0
 
     def _run(self, callbacks: list[Callable[[], object]]) -> None:
@@ -482,6 +482,10 @@ class DirectLoop(asyncio.SelectorEventLoop):
             self.ready.last.append(callback)
         else:
             self.call_soon(callback)
+
+    def finishes_alone(self) -> bool:
+        """Whether the caller is the only callback of `after_reads` that runs after these reads."""
+        return self.ready.finishing == 1
 
     def attach(
         self, accepted: socket.socket, protocol: asyncio.BaseProtocol, address: tuple[object, ...]
