@@ -34,6 +34,7 @@ cdef class Committer:
     cdef readonly object upkeep
     cpdef int add(self, object item, Py_ssize_t size) except? -1
     cdef int _schedule(self) except? -1
+    cdef int _write(self, batch) except -1
     cdef int _write_here(self, batch, Pace paced) except? -1
     cdef int _note_time(self, double seconds, Pace paced) except? -1
     cdef int _finish(self, batch, BaseException error) except? -1

@@ -240,7 +240,7 @@ class Committer:
         self._write(batch)
         return perf_counter() - begun
 
-    def _write(self, batch: StagedBatch) -> None:
+    def _write(self, batch: StagedBatch) -> cython.int:
         """Blocking. While the room that deletions need is not there, nothing else is written."""
         reserve = self._writers.reserve if self._writers is not None else None
         if reserve is None or (batch.builders and reserve.whole):
@@ -253,6 +253,7 @@ class Committer:
             raise DiskFull(
                 "no room to store messages: what is left is for deletions", hint="free space, then try again"
             )
+        return 0
 
     def _write_refused_deletions(self, error: BaseException) -> BaseException | None:
         """The disk had no room for records, with which these deletions were to be written: write them alone. Returns the

@@ -9,5 +9,7 @@ cdef class KeptFile:
     cdef bint _never_synced
     cdef bint _unsynced
     cdef object _lock
+    cdef object _take
+    cdef object _give_back
     cdef bint _closed
     cdef object _file

@@ -5,6 +5,8 @@ from headwater.jetstream_state.publish_options cimport PublishOptions
 from headwater.model.dedup cimport DuplicateWindow
 from headwater.streams.staging cimport Staging
 
+cdef Py_ssize_t _MAX_HEADER_BLOCK
+
 @cython.final
 cdef class Capture:
     cdef Staging _staging

@@ -42,6 +42,8 @@ from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, Admitted, Duplicate, naming
 
+_MAX_HEADER_BLOCK: cython.Py_ssize_t = MAX_HEADER_BLOCK
+
 
 class Capture:
     """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `unjudged`: what the
@@ -95,7 +97,7 @@ class Capture:
         as_it_is = as_it_is and not committer.full and self.appending is None
         if as_it_is and header_block:
             alone: bytes | None = (
-                lone_message_id(header_block, self._named) if len(header_block) <= MAX_HEADER_BLOCK else None
+                lone_message_id(header_block, self._named) if len(header_block) <= _MAX_HEADER_BLOCK else None
             )
             as_it_is = alone is not None and (
                 not alone or self._duplicates.claim(alone, self._staging.following(), self._ticks.now())
@@ -143,7 +145,7 @@ class Capture:
         """Store a message that nothing but its own options concerns, as `PublishRules.judge` would have it. False: it is
         that one's to judge."""
         options: PublishOptions | None = self.options
-        if options is None or committer.full or self.appending is not None or len(header_block) > MAX_HEADER_BLOCK:
+        if options is None or committer.full or self.appending is not None or len(header_block) > _MAX_HEADER_BLOCK:
             return False
         if not options.read(header_block, payload):
             return False
@@ -186,7 +188,9 @@ class Capture:
         batch: FastBatch | None = self.fast.current
         if batch is None or self.unjudged != 2 or committer.full or not batch.is_next(reply):
             return False
-        if header_block and (len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b""):
+        if header_block and (
+            len(header_block) > _MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b""
+        ):
             return False
         sequence: cython.Py_ssize_t = self._stage_unchanged(
             committer, subject, header_block, payload, self._clock.now()
@@ -209,7 +213,7 @@ class Capture:
         committer: Committer | None = self.committer
         if committer is None or self.unjudged != 2 or committer.full or has_status(header_block):
             return 0
-        if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != self._staging.end_offset + 1):
+        if len(header_block) > _MAX_HEADER_BLOCK or (sequence and sequence != self._staging.end_offset + 1):
             return 0
         return self._stage_unchanged(committer, subject, header_block, payload, timestamp_ns or self._clock.now())
 

@@ -4,6 +4,10 @@ from headwater.jetstream_state.subject_rows cimport SubjectRows
 from headwater.streams.record_places cimport RecordPlaces
 
 cdef Py_ssize_t COMPARED
+cdef Py_ssize_t AHEAD
+cdef Py_ssize_t _STORE_OVERHEAD
+cdef Py_ssize_t _HEADER_OVERHEAD
+cdef Py_ssize_t _MEMORY_OVERHEAD
 cdef bint _is_whole(bytes subject) except -1
 
 @cython.final

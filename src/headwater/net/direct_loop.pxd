@@ -14,6 +14,7 @@ cdef extern from "unistd.h" nogil:
 cdef unsigned int READABLE
 cdef int _READS_AGAIN
 cdef long MAX_EVENTS
+cdef Py_ssize_t _FINISHED_TOGETHER
 cdef Py_ssize_t READ_IN_A_TURN
 cdef Py_ssize_t LEAST_READ
 cdef long PAUSE
@@ -71,5 +72,6 @@ cdef class ReadyLinks:
     cdef int _pause(self) except -1
     cdef int _read_broken(self, Py_ssize_t count) except -1
     cdef int _run_afterwards(self) except -1
+    cdef int _run(self, list callbacks) except -1
     cpdef bint together(self, object callback) except? -1
     cdef int _end_round(self) except -1

@@ -64,6 +64,7 @@ MAX_EVENTS: int = 256  # descriptors reported by one call; the next call reports
 MANY_AFTERWARDS: int = 8  # callbacks that wait for the end of the reads: from here on, more is read first
 # Callbacks that are then called before more is read; each may wait for the disk, and a client for what the first has for it.
 FINISHED_TOGETHER: int = 16
+_FINISHED_TOGETHER: cython.Py_ssize_t = FINISHED_TOGETHER
 READS_AGAIN: int = 3  # times that ready links are then read again, at most: 64 KiB each, a quarter of a millisecond
 _READS_AGAIN: cython.int = READS_AGAIN
 # Bytes that the links of one turn share, so that each is read soon; but each may take LEAST_READ.
@@ -350,22 +351,24 @@ class ReadyLinks:
 
     def _run_afterwards(self) -> cython.int:
         callbacks, self.afterwards = self.afterwards, []
-        first: cython.Py_ssize_t
+        first: cython.Py_ssize_t = 0
         self.finishing = len(callbacks)
-        for first in range(0, len(callbacks), FINISHED_TOGETHER):
-            self._run(callbacks[first : first + FINISHED_TOGETHER])
+        while first < len(callbacks):
+            self._run(callbacks[first : first + _FINISHED_TOGETHER])
+            first += _FINISHED_TOGETHER
             if self.last:
                 last, self.last = self.last, []
                 self._run(last)
         self.finishing = 0
         return 0
 
-    def _run(self, callbacks: list[Callable[[], object]]) -> None:
+    def _run(self, callbacks: list[Callable[[], object]]) -> cython.int:
         for callback in callbacks:
             try:
                 callback()
             except Exception as error:  # noqa: BLE001  (as asyncio does with what it calls)
                 self.report({"message": f"Exception in {callback!r}, after links were read", "exception": error})
+        return 0
 
 
 def _make_timer() -> int:

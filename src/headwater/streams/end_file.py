@@ -18,8 +18,10 @@ from google_crc32c import value as crc32c
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.headwater.compression.checksum import extend_crc
     from cython.cimports.headwater.streams.log_format import _put, _put_number, _slice
 else:
+    from headwater.compression.checksum import extend_crc
     from headwater.streams.log_format import _put, _put_number, _slice
 
 from headwater.durable_files.documents import NO_IDENTITY
@@ -61,7 +63,7 @@ def encode_end(
         at = _put_number(made, at, 8, base_offset)
         at = _put_number(made, at, 8, size)
         _put(made, at, boot)
-        _put_number(made, crc_at, _CRC_SIZE, crc32c(_slice(made, rest_at, _BOOT_AT)))
+        _put_number(made, crc_at, _CRC_SIZE, extend_crc(0, _slice(made, rest_at, _BOOT_AT)))
         return made
     rest = REST.pack(identity, end, base_offset, size)
     return HEAD.pack(MAGIC, crc32c(rest)) + rest + boot

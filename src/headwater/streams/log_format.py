@@ -628,7 +628,7 @@ def encode_batch_header(header: BatchHeader, identity: bytes) -> bytes:
         at = _put_number(made, at, 8, header.first_timestamp_ns)
         at = _put_number(made, at, 8, header.last_timestamp_ns)
         _put_number(made, at, 4, header.body_crc)
-        _put_number(made, crc_at, _CRC_SIZE, crc32c(_slice(made, rest_at, _BATCH_HEADER_SIZE)))
+        _put_number(made, crc_at, _CRC_SIZE, extend_crc(0, _slice(made, rest_at, _BATCH_HEADER_SIZE)))
         return made
     rest: bytes = HEADER_REST.pack(header.version, *header.fields(), 0)
     return BATCH_MAGIC + identity + HEADER_CRC.pack(crc32c(rest)) + rest

@@ -3,6 +3,8 @@ from headwater.streams.active_segment cimport ActiveSegment
 from headwater.streams.end_note cimport EndNote
 from headwater.streams.log_format cimport BatchHeader
 
+cdef long long _HEAD_PAGE_SIZE
+
 @cython.final
 @cython.freelist(64)
 cdef class PlacedBatch:
@@ -40,6 +42,8 @@ cdef class LogWriter:
     cdef readonly object failure
 
     cpdef write(self, StagedBatch batch)
+    cpdef bint begins_segment(self, long long size) except? -1
+    cpdef bint is_due(self, long long now_ns) except? -1
     cdef int _append(self, long long end_offset, list[bytes] pieces, long long size) except? -1
     cdef int _mark(self, long long assigned_end) except? -1
     cdef int _sync_as_chosen(self, StagedBatch batch) except? -1

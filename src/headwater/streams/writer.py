@@ -48,6 +48,7 @@ NEW_ENDING = ".new"
 # Offsets that a mark gives away ahead, and that a power loss may skip. A mark costs 11 us of an fdatasync of 117, for it
 # lies in another page than the batch, and 7,100 instructions: one in 256 appends costs nothing.
 RESERVED: int = 256
+_HEAD_PAGE_SIZE: cython.longlong = HEAD_PAGE_SIZE
 
 
 class PlacedBatch:
@@ -85,7 +86,10 @@ class StagedBatch:
         self.end_offset = end_offset
         self.deletions = deletions
         self.placed: list[PlacedBatch] = []
-        self.size = sum([builder.size for builder in builders]) + 8 * len(deletions)
+        size: cython.longlong = 8 * len(deletions)
+        for builder in builders:
+            size += builder.size
+        self.size = size
         self.last_timestamp_ns = builders[-1].last_timestamp_ns if builders else 0
 
     @property
@@ -389,11 +393,11 @@ class LogWriter:
             self._active.make_room(size, self._options.preallocate_bytes, self.segment_bytes)
             self._active.fill_ahead(size)
 
-    def begins_segment(self, size: cython.longlong) -> bool:
+    def begins_segment(self, size: cython.longlong) -> cython.bint:
         """Whether a batch of this size opens a new segment: a few more waits for the disk, once in many."""
-        return HEAD_PAGE_SIZE < self._active.position and self._active.position > self.segment_bytes - size
+        return _HEAD_PAGE_SIZE < self._active.position and self._active.position > self.segment_bytes - size
 
-    def is_due(self, now_ns: cython.longlong) -> bool:
+    def is_due(self, now_ns: cython.longlong) -> cython.bint:
         """Whether a batch of this time is synced with its write."""
         policy = self._options.sync
         in_time = policy == "interval" and 0 <= now_ns - self._synced_at_ns < self._options.sync_interval_ns
