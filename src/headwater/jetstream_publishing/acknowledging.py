@@ -66,6 +66,8 @@ class Acknowledging:
             first, stored = subjects.add_all(items)
         else:
             first, stored = self._contents.added_all(items)
-        send_acks(router, items, self._ack_head)
+        lone: Item | None = items[0] if len(items) == 1 else None
+        if lone is None or lone.reply or lone.answer is not None:  # else it is answered, or wants none
+            send_acks(router, items, self._ack_head)
         if stored and (not self.is_plain or self._consumers or self._log.has_deletions):
             self._on_stored(first, stored, items)

@@ -66,6 +66,8 @@ cdef class ReadyLinks:
     cdef Epoll _epoll
     cdef list _links
 
+    cpdef Py_ssize_t events_seen(self) except -1
+    cpdef bint finishes_alone(self) except -1
     cpdef list wait(self, double left)
     cdef Endpoint _link(self, Py_ssize_t descriptor)
     cdef int _look(self, Py_ssize_t count) except -1
