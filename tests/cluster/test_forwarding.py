@@ -206,6 +206,19 @@ def test_delivery_to_an_inbox_goes_to_peers_with_interest_in_it_and_its_subject_
     assert link.take_flushed() == b""
 
 
+def test_interest_in_an_inbox_counts_as_soon_as_it_comes_or_goes_however_often_it_is_answered() -> None:
+    bench = Bench()
+    link, peer = bench.peer()
+    for wanted in (0, 1, 0):
+        bench.forwarding.want(peer, b"_INBOX.1", b"", wanted)
+        for _ in range(2):
+            assert bench.publish(b"_INBOX.1") == wanted
+            assert bench.publish(b"_INBOX.12") == 0
+            assert deliver(bench, b"_INBOX.1") == wanted
+            assert bench.publish(b"_INBOX.1") == wanted
+            assert link.take_flushed().count(b"_INBOX.1 ") == 3 * wanted
+
+
 def test_delivery_without_an_ack_subject_shows_the_inbox_to_peers() -> None:
     bench = Bench()
     link, peer = bench.peer()

@@ -34,6 +34,7 @@ if cython.compiled:
     from cython.cimports.headwater.model.xorshift import Xorshift
     from cython.cimports.headwater.net.shared_run import SharedRun
     from cython.cimports.headwater.wire.client_ops import ClientOpParser
+    from cython.cimports.headwater.wire.memory import equals
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish_series import PublishSeries
     from cython.cimports.headwater.wire.run_announcement import ToAnnounce
@@ -49,6 +50,7 @@ else:
     from headwater.model.xorshift import Xorshift
     from headwater.net.shared_run import SharedRun
     from headwater.wire.client_ops import ClientOpParser
+    from headwater.wire.memory import equals
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish_series import PublishSeries
     from headwater.wire.run_announcement import ToAnnounce
@@ -85,8 +87,19 @@ class Forwarding(PeerInterest):
         return plan
 
     def route(self, router: Router, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
-        """Route one message. Returns local deliveries plus frames sent."""
-        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        """Route one message. Returns local deliveries plus frames sent.
+
+        The last inbox is known: the table of subjects leaves inboxes out, and acks of a stream often go to one."""
+        remote: Match = self._inbox_match
+        is_inbox: cython.bint = message.buffer[message.subject] == 95  # _
+        if (
+            not is_inbox
+            or remote.generation != self.interest.generation
+            or not equals(message.buffer, message.subject, message.subject_end, self._inbox)
+        ):
+            remote = self.interest.find(message.buffer, message.subject, message.subject_end)
+            if is_inbox:
+                self._inbox, self._inbox_match = message.subject_bytes(), remote
         elsewhere: list[bytes] | None = None
         frames: cython.int = 0
         if self.behind.count:

@@ -48,8 +48,8 @@ class Acknowledging:
         self.alone: Callable[[], bool] | None = None
 
     def answer_first(self, item: Item) -> None:
-        """This item alone is durable: if nobody else waits, its publisher is woken before the message is counted, and goes
-        on meanwhile. `take` follows in the same turn of the loop, so nobody is served in between."""
+        """This item alone is durable: if no other answer waits, its publisher is woken before the message is counted, and
+        goes on meanwhile. `take` follows in the same turn of the loop, so that no client is served in between."""
         router: Router | None = self.router
         assert router is not None
         if self.alone is None or item.answer is not None or not item.reply or not self.alone():
