@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.client_connection.connection_ops import ConnectionOps
 from headwater.client_connection.message_queue import MessageQueue
 from headwater.model.message import Message
+from headwater.wire.server_ops import ServerOpParser
 
 
 class Watched(MessageQueue):
@@ -31,8 +33,14 @@ class Watched(MessageQueue):
 
 
 def put(queue: MessageQueue, *payloads: bytes) -> None:
-    for payload in payloads:
-        queue.add(Message("a", payload), len(payload))
+    receive(queue, b"".join(b"MSG a %d %d\r\n%b\r\n" % (queue.sid, len(payload), payload) for payload in payloads))
+
+
+def receive(queue: MessageQueue, wire: bytes) -> None:
+    """What a connection with this one subscription does with bytes that arrive."""
+    connection = ConnectionOps()
+    connection.queues[queue.sid] = queue
+    assert ServerOpParser(connection).parse(bytearray(wire), 0, len(wire)) == len(wire)
 
 
 def drain(queue: MessageQueue) -> list[bytes]:
@@ -95,7 +103,7 @@ def test_an_overrun_is_over_when_half_the_room_is_free() -> None:
 def test_the_limit_in_bytes_counts_headers_too() -> None:
     queue = Watched()
     queue.max_pending_bytes = 20
-    queue.add(Message("a", b"12345", "", b"0123456789"), 15)
+    receive(queue, b"HMSG a %d 10 15\r\n012345678912345\r\n" % queue.sid)
     put(queue, b"123456", b"12345")
     assert (queue.pending_bytes, queue.dropped, queue.overruns) == (20, 1, 1)
     queue.pop()

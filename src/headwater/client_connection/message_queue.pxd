@@ -19,7 +19,7 @@ cdef class MessageQueue:
     cdef list reading
     cdef str last_subject
     cdef bytes last_subject_bytes
-    cpdef int add(self, Message message, Py_ssize_t size) except? -1
+    cdef int add(self, Message message, Py_ssize_t size) except? -1
     cdef int add_row(self, MessageView message) except? -1
     cdef int full(self, Message message, Py_ssize_t size) except? -1
     cpdef Message pop(self)

@@ -264,11 +264,13 @@ class Subscription(MessageQueue):
 
     async def _serve(self, callback: MessageCallback) -> None:
         try:
-            while self.pending or await self.more():
+            while True:
                 result = self.call(callback, CALLS_PER_TURN)
-                if result is None:
+                if result is None:  # asked only then, not for each message of a coroutine function
                     if self.pending:
                         await asyncio.sleep(0)
+                    elif not await self.more():
+                        return
                 elif type(result) is CoroutineType or inspect.isawaitable(result):
                     try:
                         await result
