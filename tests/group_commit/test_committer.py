@@ -112,6 +112,22 @@ def test_a_lone_item_is_answered_once_durable_and_before_the_log_shows_it() -> N
     asyncio.run(main())
 
 
+def test_a_log_shows_what_was_written_also_where_the_answer_fails(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        bench = Bench()
+
+        def answer(item: Item) -> None:
+            raise ZeroDivisionError
+
+        bench.committer.answer_first = answer
+        bench.publish()
+        await bench.committer.flush()
+        assert (bench.log.end_offset, bench.durable) == (1, [[1]])
+
+    asyncio.run(main())
+    assert "answer_failed" in caplog.text
+
+
 def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         bench = Bench(in_threads=True)

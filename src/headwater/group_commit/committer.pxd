@@ -38,4 +38,5 @@ cdef class Committer:
     cdef int _write_here(self, batch, Pace paced) except? -1
     cdef int _note_time(self, double seconds, Pace paced) except? -1
     cdef int _finish(self, batch, BaseException error) except? -1
+    cdef int _answer(self, object item) except -1
     cpdef int _go_on(self) except? -1

@@ -318,7 +318,7 @@ class Committer:
             else:
                 if batch is not None:
                     if self.answer_first is not None and len(items) == 1:
-                        self.answer_first(items[0])
+                        self._answer(items[0])
                     self._log.publish(batch)
                 self._on_durable(items)
                 if items:
@@ -330,6 +330,13 @@ class Committer:
                 done(failure)
             if not self.upkeep.start():
                 self._go_on()
+        return 0
+
+    def _answer(self, item: object) -> cython.int:
+        try:
+            cython.cast(object, self.answer_first)(item)
+        except Exception:  # whatever it is, the log must come to know what is in its files
+            logger.exception("answer_failed log=%s", self._log.directory)
         return 0
 
     def _is_due(self) -> bool:
