@@ -48,6 +48,14 @@ def test_a_refusal_is_answered_counted_and_reported_where_it_is_no_mistake_of_th
     assert (made.refused, made.stats.refused) == (1, 1)
 
 
+def test_a_mistake_of_a_publisher_that_gets_no_answer_is_reported() -> None:
+    made, received = answers()
+    reports: list[tuple[str, int]] = []
+    made.on_refused = lambda stream, refusal: reports.append((stream, refusal.err_code))
+    made.refuse(b"", api_error("sealed"), answered=False)
+    assert (received, reports) == ([], [("S", 10109)])
+
+
 def test_an_answer_goes_to_whoever_waits_for_it() -> None:
     made, received = answers()
     called: list[JetStreamError | None] = []

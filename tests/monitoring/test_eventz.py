@@ -9,7 +9,7 @@ from support.monitored import monitored
 from support.raw_wire import RawLink, connect_op
 
 import headwater
-from headwater.client.jetstream_types import StreamConfig
+from headwater.client.jetstream_types import Republish, StreamConfig
 from headwater.errors import JetStreamError
 from headwater.options.access import AuthorizationOptions, Permissions, SubjectRules, UserOptions
 
@@ -87,5 +87,26 @@ def test_writes_that_found_no_room_are_listed_and_mistakes_of_publishers_are_not
                 10077,
             )
             assert (event["reason"], event["times"]) == ("maximum messages exceeded", 2)
+
+    asyncio.run(main())
+
+
+def test_a_republished_message_that_another_stream_refuses_is_listed(tmp_path: Path) -> None:
+    """It keeps its headers, also those that the first stream alone can meet, and asks for no answer."""
+
+    async def main() -> None:
+        async with monitored(jetstream=True, store_dir=tmp_path) as server:
+            async with await headwater.connect(server.broker.url) as client:
+                jetstream = client.jetstream()
+                again = Republish(src=">", dest="again.>")
+                await jetstream.create_stream(StreamConfig(name="S", subjects=["s"], republish=again))
+                await jetstream.create_stream(StreamConfig(name="T", subjects=["again.>"]))
+                for _ in range(2):
+                    await jetstream.publish("s", b"", headers={"Nats-Expected-Stream": "S"})
+                await jetstream.publish("s", b"")
+                assert (await jetstream.stream_info("T")).state.messages == 1
+            (event,) = (await server.ask("/eventz")).document["events"]
+            found = [event[name] for name in ("kind", "account", "stream", "error", "times")]
+            assert found == ["refusal_unanswered", "$G", "T", 10060, 2]
 
     asyncio.run(main())

@@ -295,8 +295,7 @@ class JetStream:
     def report_to(
         self, on_finding: Callable[[Finding], None], on_refused: Callable[[str, JetStreamError], None]
     ) -> None:
-        """Call `on_finding` for each finding after the start, `on_refused(stream, error)` for publishes refused for lack of
-        space."""
+        """Call `on_finding` for each finding after the start, `on_refused(stream, error)` as `PublishAnswers` says."""
         self.registry.reports.on_finding = on_finding
         self.registry.reports.on_refused = on_refused
 

@@ -219,8 +219,8 @@ class Stream:
         on_refused: Callable[[str, JetStreamError], None],
         stats: WriteStats | None,
     ) -> None:
-        """Call `on_finding` for later findings, `on_refused(stream, error)` for publishes refused for lack of space; count
-        writes in `stats` if the stream is on disk. To be called before `attach`."""
+        """Call `on_finding` for later findings, `on_refused(stream, error)` as `PublishAnswers` says; count writes in
+        `stats` if the stream is on disk. To be called before `attach`."""
         self.faults.on_finding = on_finding
         self._publishing.answers.on_refused = on_refused
         if stats is not None:

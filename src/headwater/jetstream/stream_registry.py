@@ -86,7 +86,7 @@ class StreamSettings(NamedTuple):
 
 class Reports:
     """The callbacks for reports of streams. `on_finding` is called for each finding after the start,
-    `on_refused(stream, error)` for publishes refused for lack of space; None: not reported."""
+    `on_refused(stream, error)` as in `PublishAnswers`; None: not reported."""
 
     def __init__(self) -> None:
         self.stats = WriteStats()

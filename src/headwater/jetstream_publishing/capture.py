@@ -249,8 +249,10 @@ class Capture:
     def _refuse(
         self, committer: Committer, reply: bytes, error: JetStreamError | StorageError, answer: Answer | None
     ) -> None:
-        """Refuse a message; a client's behind the answers to those before it."""
-        self._answers.refuse(reply, error, answer, committer if answer is None else None)
+        """Refuse a message; a client's behind the answers to those before it. What another stream republishes has no reply
+        subject: its refusal would be in no answer and no report."""
+        answered = bool(reply) or answer is not None
+        self._answers.refuse(reply, error, answer, committer if answer is None else None, answered=answered)
 
     def _answer_duplicate(self, committer: Committer, reply: bytes, sequence: int, answer: Answer | None) -> None:
         """Answer together with the original if that is not durable, for it may yet be lost; else as a refusal."""

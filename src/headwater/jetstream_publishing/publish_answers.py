@@ -31,10 +31,15 @@ class PublishRefusal(msgspec.Struct):
     seq: int = 0
 
 
+def lacks_room(refusal: JetStreamError) -> bool:
+    """Whether a publish is refused for lack of space, or another fault that is not its publisher's."""
+    return refusal.code >= _SERVERS_FAULT or refusal.err_code == _ACCOUNT_IS_FULL
+
+
 class PublishAnswers:
     """The answers of one stream; `domain`: "" for none. `head`: the ordinary acknowledgement up to its sequence.
-    `on_refused(stream, error)` is called for publishes refused for lack of space. `stats` counts the account's refusals,
-    `refused` this stream's; `refused_writes` logs those of the disk."""
+    `on_refused(stream, error)` is called for publishes refused for lack of space, and for those without an answer.
+    `stats` counts the account's refusals, `refused` this stream's; `refused_writes` logs those of the disk."""
 
     def __init__(self, stream: str, domain: str, ticks_ns: Callable[[], int]) -> None:
         self.router: Router | None = None
@@ -54,9 +59,11 @@ class PublishAnswers:
         error: JetStreamError | StorageError,
         answer: Answer | None = None,
         committer: Committer | None = None,
+        *,
+        answered: bool = True,
     ) -> None:
-        """Answer a publish that is not stored; at once if the log itself refuses."""
-        refusal = self.count_refused(error)
+        """Answer a publish that is not stored; at once if the log itself refuses. `answered`: its publisher learns of it."""
+        refusal = self.count_refused(error, answered=answered)
         if answer is not None:
             answer(refusal)
         if reply:
@@ -75,12 +82,12 @@ class PublishAnswers:
     def _reply_empty(self, reply: bytes, _: JetStreamError | None) -> None:
         self._publish(reply, b"")
 
-    def count_refused(self, error: JetStreamError | StorageError) -> JetStreamError:
+    def count_refused(self, error: JetStreamError | StorageError, *, answered: bool = True) -> JetStreamError:
         """Count a publish that is not stored; returns what its publisher is to get."""
         refusal = error if isinstance(error, JetStreamError) else store_error(error)
         self.refused += 1
         self.stats.refused += 1
-        if self.on_refused is not None and (refusal.code >= _SERVERS_FAULT or refusal.err_code == _ACCOUNT_IS_FULL):
+        if self.on_refused is not None and (not answered or lacks_room(refusal)):
             self.on_refused(self._stream, refusal)
         return refusal
 

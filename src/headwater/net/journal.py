@@ -28,6 +28,7 @@ KINDS = {
     "subscription_ended": logging.WARNING,
     "request_refused": logging.ERROR,
     "write_refused": logging.ERROR,
+    "refusal_unanswered": logging.WARNING,
     "slow_consumer": logging.WARNING,
     "stale_connection": logging.WARNING,
     "connection_turned_away": logging.WARNING,

@@ -319,9 +319,10 @@ class StreamServices:
             logger.error("the streams of a new account cannot be used: %s", task.exception())
 
     def _note_refused_write(self, account: str, stream: str, error: "JetStreamError") -> None:
-        self._journal.note(
-            "write_refused", account=account, stream=stream, error=error.err_code, reason=error.description
-        )
+        from headwater.jetstream_publishing.publish_answers import lacks_room  # here: a start without streams has none
+
+        kind = "write_refused" if lacks_room(error) else "refusal_unanswered"
+        self._journal.note(kind, account=account, stream=stream, error=error.err_code, reason=error.description)
 
     def _refuse(self, account: Account) -> None:
         """Answer JetStream requests in this account with an error: it has no streams."""
