@@ -1,16 +1,13 @@
-"""Memory shared by the workers."""
+"""What the workers hold in streams, in memory that they share."""
 
 import pytest
 
-from headwater.jetstream_workers import usage as module
 from headwater.jetstream_workers.usage import Usage
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Usage:
-    monkeypatch.setattr(module, "SLOTS", 4)
-    monkeypatch.setattr(module, "_ROW", 2 + 4 * 3)
-    return Usage(3)
+def small() -> Usage:
+    return Usage(3, slots=4)
 
 
 def test_each_worker_sees_what_the_others_hold(small: Usage) -> None:

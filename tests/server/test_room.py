@@ -12,6 +12,8 @@ from support.embedded_broker import EmbeddedBroker, options_of
 from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, dial
 
+from headwater.server.room import make_room
+
 CONFIG = """
 listen: 127.0.0.1:-1
 max_connections: {server}
@@ -58,6 +60,23 @@ def farewell(link: RawLink) -> str:
     except EOFError as error:
         return str(error)
     return ""
+
+
+def test_of_too_many_clients_at_several_workers_each_sends_away_its_share(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    file.write_text(CONFIG.format(server=100, account=4))
+    with EmbeddedBroker(options_of(file)) as ours:
+        links = [dial(ours.port, user="a", **{"pass": "p"}) for _ in range(4)]
+
+        async def find_three_elsewhere() -> None:
+            assert ours.broker.accounts is not None and ours.broker.sessions is not None
+            ours.broker.accounts.count_with(lambda account: 3 if account == "A" else 0)
+            make_room(ours.broker.accounts, ours.broker.sessions)
+
+        ours.run(find_three_elsewhere)
+        assert ["maximum account" in farewell(link) for link in links] == [False, False, True, True]
+        for link in links:
+            link.close()
 
 
 @pytest.mark.interop

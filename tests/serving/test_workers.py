@@ -264,6 +264,31 @@ def test_the_limit_of_connections_is_one_for_all_workers(tmp_path: Path) -> None
         assert any(tried() for _ in range(2000)), "the worker may see its end a moment later"
 
 
+def test_an_accounts_limit_of_connections_is_one_for_all_workers(tmp_path: Path) -> None:
+    """Each worker counted for itself, and two let in twice as many as the account may have."""
+    file = tmp_path / "server.conf"
+    file.write_text(
+        "accounts { A { users: [{user: a, password: p}], limits: { max_conn: 3 } }\n"
+        "           B { users: [{user: b, password: p}] } }\n"
+    )
+    with started("--workers", "2", "-c", str(file)) as process, ExitStack() as stack:
+        port, _ = ready(process)
+
+        def stays() -> socket.socket:
+            link = stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+            link.sendall(b'CONNECT {"verbose":false,"user":"a","pass":"p"}\r\n')
+            return link
+
+        links = [stays() for _ in range(3)]
+        assert all(map(admitted, links))
+        assert not any(logged_in(port, "a") for _ in range(8))
+        assert logged_in(port, "b")
+        os.kill(children(process.pid)[0], signal.SIGKILL)
+        until_printed(process, "worker 1 is replaced\n")
+        left = sum(map(admitted, links))
+        assert sum(admitted(stays()) for _ in range(8)) == 3 - left
+
+
 def test_a_port_that_other_workers_share_already_is_taken() -> None:
     with started("--workers", "2") as process:
         port, _ = ready(process)

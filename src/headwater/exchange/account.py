@@ -23,6 +23,7 @@ class Account:
         self.is_system = system
         self.connections = 0
         self.leafnodes = 0
+        self.elsewhere: Callable[[str], int] | None = None  # its clients in other processes that share this port
         self.mappings: Mappings | None = None  # None without mappings
         self.server_name = ""
         self.system_account = ""  # the name of the server's system account
@@ -47,7 +48,15 @@ class Account:
     @property
     def full(self) -> bool:
         """Whether the account accepts no more clients."""
-        return self.options is not None and 0 <= self.options.max_connections <= self.connections
+        return (
+            self.options is not None
+            and 0 <= self.options.max_connections <= self.connections + self.connections_elsewhere
+        )
+
+    @property
+    def connections_elsewhere(self) -> int:
+        """Clients in other processes that share this port."""
+        return self.elsewhere(self.name) if self.elsewhere is not None else 0
 
     @property
     def directory(self) -> str:

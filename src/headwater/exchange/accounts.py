@@ -46,6 +46,7 @@ class Accounts:
         self._streams: list[StreamImports] = []
         self._services: list[ServiceImport] = []
         self._requests_jetstream = False
+        self._elsewhere: Callable[[str], int] | None = None
         listed = {account.name: account for account in options}
         for name in dict.fromkeys((GLOBAL_ACCOUNT, system_account, *listed)):
             self._add(name, listed.get(name))
@@ -70,6 +71,13 @@ class Accounts:
         if self._requests_jetstream:
             self.ask_jetstream()
         return added
+
+    def count_with(self, elsewhere: Callable[[str], int]) -> None:
+        """Let limits on connections hold together with the other processes that share the port: `elsewhere(account)` is how
+        many clients it has there."""
+        self._elsewhere = elsewhere
+        for account in self:
+            account.elsewhere = elsewhere
 
     def ask_jetstream(self) -> None:
         """Let every account use the JetStream API of other brokers in the cluster, because this one has no streams."""
@@ -105,6 +113,7 @@ class Accounts:
         router = Router(self._schedule, seed, self._max_pending, self._together, self.shared)
         account = self._accounts[name] = Account(name, router, options, name == self._system_account)
         account.system_account = self._system_account
+        account.elsewhere = self._elsewhere
         return account
 
     def _import(self, options: Iterable[AccountOptions]) -> None:

@@ -7,12 +7,14 @@ A number is eight bytes, written at once; a reader may see a line half updated, 
 has ended leaves its last line; `alive` is 0 once its parent has noticed the end, or the line is SILENT_MS old.
 
 Beside its line each worker has the number of its clients, which it writes whenever one comes or goes: the limit of
-connections is one for all. Clients that come to different workers at the same moment may all find the last place free, so
-the limit may be exceeded by the number of other workers.
+connections is one for all, and so are those of accounts (`accounts`, account_seats.py). Clients that come to different
+workers at the same moment may all find the last place free, so a limit may be exceeded by the number of other workers.
 """
 
 import mmap
 import time
+
+from headwater.monitoring.account_seats import shared_seats
 
 SILENT_MS = 15_000
 
@@ -37,6 +39,7 @@ class Board:
         self._memory = mmap.mmap(-1, count * (WIDTH + 1) * 8)
         self._numbers = memoryview(self._memory).cast("d")
         self._count = count
+        self.accounts = shared_seats(count)
 
     def write(self, number: int, figures: list[float]) -> None:
         """Set the line of a worker: a number for each of FIELDS, then of STREAM_FIELDS if it has streams."""
@@ -48,6 +51,7 @@ class Board:
         """The worker has ended."""
         self._numbers[(number - 1) * WIDTH + ALIVE] = 0.0
         self.seat(number, 0)
+        self.accounts.clear(number)
 
     def seat(self, number: int, clients: int) -> None:
         """The worker has so many clients now."""
@@ -92,3 +96,4 @@ class Board:
         """Release the memory."""
         self._numbers.release()
         self._memory.close()
+        self.accounts.close()

@@ -30,10 +30,11 @@ def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
     members = Counter(session.membership.account for session in clients)
     for account in accounts:
         limit = account.options.max_connections if account.options is not None else -1
-        if 0 <= limit < members[account]:
+        surplus = members[account] + account.connections_elsewhere - limit
+        if limit >= 0 and surplus > 0:
             of_account = [session for session in clients if session.membership.account is account]
             _end(
-                of_account[: len(of_account) - limit],
+                of_account[: _share(surplus, len(of_account), len(of_account) + account.connections_elsewhere)],
                 error_texts.MAXIMUM_ACCOUNT_CONNECTIONS,
                 f"of account {account.name}",
             )
@@ -41,8 +42,12 @@ def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
     total = len(clients) + sessions.watch.elsewhere()
     surplus = total - sessions.options.max_connections
     if surplus > 0:
-        share = -(-surplus * len(clients) // total)
-        _end(clients[:share], error_texts.MAXIMUM_CONNECTIONS, "of the server")
+        _end(clients[: _share(surplus, len(clients), total)], error_texts.MAXIMUM_CONNECTIONS, "of the server")
+
+
+def _share(surplus: int, here: int, total: int) -> int:
+    """How many of `here` clients end where of `total` so many are too many."""
+    return -(-surplus * here // total)
 
 
 def judge_again(sessions: Sessions, leafnodes: "LeafNodes | None", trust: "Trust", account: str, now: float) -> None:

@@ -12,8 +12,8 @@ server is ready, once every worker knows every other.
 A worker that ends by itself is replaced: the others go on, and the new one has its number, its socket for routes and, if
 it is the first, its streams, opened as after any crash. One that ends again and again waits for its next start
 (`serving.restarts`); if none is left, the server ends. When the parent is killed, its workers see the end of a pipe.
-`max_connections` is one limit for all of them: each writes the number of its clients into shared memory. Those of accounts
-count for each worker.
+`max_connections` is one limit for all of them, and so are those of accounts: each writes the numbers of its clients into
+shared memory.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from headwater import __version__
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.jetstream_workers.line import ALL
 from headwater.model.worker_options import WorkerOptions
+from headwater.monitoring.account_seats import AccountSeats
 from headwater.monitoring.board import Board
 from headwater.monitoring.whole import PageAnswers
 from headwater.monitoring.workers import Figures, Seats
@@ -219,6 +220,7 @@ class Worker(Serving):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         if self.broker.sessions is not None:
             Seats(self.broker.sessions, self._board, self._number)
+            AccountSeats(self.broker.sessions, self._board.accounts, self._number)
         if self.broker.stream_services.line is not None:
             self.broker.stream_services.line.attach(ALL, PageAnswers(self.broker.observe()))
         self._figures = asyncio.create_task(Figures(self.broker.observe()).keep(self._board, self._number))
