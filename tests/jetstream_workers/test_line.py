@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from support.clusters import until
 from support.in_loop import in_loop
 
 from headwater.errors import JetStreamError
@@ -57,6 +58,34 @@ async def test_a_question_gets_its_answer_at_once_or_later() -> None:
     assert await one.ask(2, "A", "now", b"x") == b"x"
     assert await one.ask_others("A", "later", b"y") == [b"Y"]
     assert await one.ask_others("A", "later", b"y", besides=2) == []
+
+
+@in_loop
+async def test_an_answer_to_a_worker_that_has_died_is_none_to_the_one_in_its_place() -> None:
+    router = a_router()
+    one, two = Line(router, 1, 2), Line(router, 2, 2)
+    one.start()
+    two.start()
+    late: list[asyncio.Future[bytes]] = []
+
+    async def later() -> bytes:
+        late.append(asyncio.get_running_loop().create_future())
+        return await late[-1]
+
+    two.attach("A", Recorder(lambda what, payload: later()))
+    before = asyncio.create_task(one.ask(2, "A", "what", b""))
+    await until(lambda: len(late) == 1, "the question of the one that dies")
+    one.stop()
+    again = Line(router, 1, 2)
+    again.start()
+    question = asyncio.create_task(again.ask(2, "A", "what else", b""))
+    await until(lambda: len(late) == 2, "the question of the one in its place")
+    late[0].set_result(b"to the dead")
+    await asyncio.sleep(0)
+    late[1].set_result(b"to the living")
+    assert await question == b"to the living"
+    with pytest.raises(asyncio.CancelledError):
+        await before
 
 
 @in_loop

@@ -17,6 +17,7 @@ between them are there: what is for a worker that was not reached yet waits for 
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Protocol
@@ -63,7 +64,8 @@ class Line:
         self._router = router
         self._listeners: dict[str, Listener] = {}
         self._waiting: dict[int, tuple[asyncio.Future[bytes], Callable[[bytes], None] | None]] = {}
-        self._last_number = 0
+        # Where another worker of this number has died: what it had asked is still answered, and is answered to this one.
+        self._last_number = int.from_bytes(os.urandom(6), "big")
         self._answering: set[asyncio.Task[None]] = set()  # and requests that wait for a worker that starts
         self._reached: set[int] = set()
         self._subscription: Subscription | None = None
