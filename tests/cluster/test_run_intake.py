@@ -3,17 +3,24 @@
 import asyncio
 import random
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
+from support.certificates import make_certificates
 from support.clusters import agreed, cluster_of, meshed, until
+from support.monitored import ask
+from support.tls_wire import trusting
 
 import headwater
 from headwater import Broker
 from headwater.cluster.route import Route
 from headwater.cluster.run_intake import RunIntake
+from headwater.monitoring.server import Monitoring
+from headwater.net.listener_options import MonitoringOptions, TlsOptions
 from headwater.net.local_sockets import new_place
 from headwater.options.cluster import ClusterOptions
 from headwater.serving.event_loop import loop_factory
@@ -70,8 +77,10 @@ class Client:
         assert self.received == self.wanted
 
 
-async def connect(stack: AsyncExitStack, broker: Broker, room: int = 0) -> Client:
-    """`room`: bytes that its socket receives before they are read, 0 for what the system gives it."""
+async def connect(
+    stack: AsyncExitStack, broker: Broker, room: int = 0, context: ssl.SSLContext | None = None
+) -> Client:
+    """`room`: bytes that its socket receives before they are read, 0 for what the system gives it; `context`: for TLS."""
     link = socket.socket()
     if room:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
@@ -79,6 +88,8 @@ async def connect(stack: AsyncExitStack, broker: Broker, room: int = 0) -> Clien
     reader, writer = await asyncio.open_connection(sock=link, limit=1 << 16)
     stack.callback(writer.close)
     await reader.readuntil(b"\r\n")
+    if context is not None:
+        await writer.start_tls(context, server_hostname="localhost")
     writer.write(CONNECT)
     await reader.readuntil(b"PONG\r\n")
     return Client(reader, writer)
@@ -245,6 +256,94 @@ def test_a_client_that_leaves_and_one_that_does_not_read_cost_the_others_nothing
             for client in clients:
                 await client.read_all()
         await slow.read_all()
+
+    run(test)
+
+
+# A client that subscribes, says so, and reads until it is killed.
+READER = """
+import socket, sys
+link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+link.sendall(b'CONNECT {"verbose":false}\\r\\nSUB a 1\\r\\nPING\\r\\n')
+received = b""
+while b"PONG\\r\\n" not in received:
+    received += link.recv(65536)
+print("subscribed", flush=True)
+while piece := link.recv(65536):
+    if b"now" in piece:
+        print("reading", flush=True)
+"""
+
+
+def test_a_client_that_is_killed_in_the_middle_of_a_flood_costs_the_others_nothing() -> None:
+    async def test(stack: AsyncExitStack, workers: list[Broker]) -> None:
+        publisher = await connect(stack, workers[0])
+        clients = await listening(stack, workers, b"1", b"1", b"1")
+        arguments = ("-c", READER, str(workers[1].port))
+        victim = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=asyncio.subprocess.PIPE)
+        stack.push_async_callback(victim.wait)
+        assert victim.stdout is not None
+        assert await victim.stdout.readline() == b"subscribed\n"
+        router = cluster_of(workers[1]).space("$G").router
+        await until(lambda: len(router.sublist.match(b"a").plain) == 4, "the subscription of the client that is killed")
+        async with asyncio.TaskGroup() as group:
+            for client in clients:
+                group.create_task(client.read_until(b"end\r\n", 1 << 18))
+            for number in range(40):
+                await publish(publisher, clients, b"a", b"now" + b"x" * 125, 3000)
+                if number == 5:
+                    assert await victim.stdout.readline() == b"reading\n"
+                    victim.kill()
+            await publish(publisher, clients, b"a", b"end", 1)
+        await until(lambda: len(router.sublist.match(b"a").plain) == 3, "the end of the client that was killed")
+        for client in clients:
+            assert client.received == client.wanted
+        assert (intake_of(workers[1]).pages.by_pages > 1 << 20) == HAS_PAGES
+
+    run(test)
+
+
+def test_receivers_with_tls_get_among_plain_ones_what_these_are_handed_as_pages(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path)
+    tls = TlsOptions(cert_file=certificates.server_cert, key_file=certificates.server_key)
+
+    async def test(stack: AsyncExitStack, workers: list[Broker]) -> None:
+        publisher = await connect(stack, workers[0])
+        clients = await listening(stack, workers, b"1", b"1", b"1")
+        for worker in workers:
+            worker.renew_certificates(tls)  # for new clients
+            clients.append(await connect(stack, worker, 0, trusting(certificates)))
+            await clients[-1].subscribe(b"a", b"1")
+        await agreed(workers)
+        async with asyncio.TaskGroup() as group:
+            for client in clients:
+                group.create_task(client.read_until(b"end\r\n", 1 << 18))
+            for number in range(20):
+                await publish(publisher, clients, b"a", bytes([65 + number]) * 128, 3000)
+            await publish(publisher, clients, b"a", b"end", 1)
+        for client in clients:
+            assert client.received == client.wanted
+        assert (intake_of(workers[1]).pages.by_pages > 1 << 20) == HAS_PAGES
+
+    run(test)
+
+
+def test_the_pages_of_monitoring_count_what_was_handed_on_unread() -> None:
+    async def test(stack: AsyncExitStack, workers: list[Broker]) -> None:
+        publisher = await connect(stack, workers[0])
+        clients = await listening(stack, workers, b"1", b"1", b"1")
+        options = MonitoringOptions(host="127.0.0.1", port=0)
+        monitoring = await stack.enter_async_context(Monitoring(workers[1], options, digest="sha256:x"))
+        for _ in range(12):
+            await publish(publisher, clients, b"a", b"x" * 128, 2000)
+            for client in clients:
+                await client.read_all()
+        assert (intake_of(workers[1]).pages.by_pages > 1 << 18) == HAS_PAGES
+        connz = (await asyncio.to_thread(ask, monitoring.port, "/connz")).document
+        counted = [(one["out_msgs"], one["out_bytes"]) for one in connz["connections"]]
+        assert counted == [(24_000, 24_000 * 128)] * 3
+        varz = (await asyncio.to_thread(ask, monitoring.port, "/varz")).document
+        assert (varz["out_msgs"], varz["out_bytes"]) == (72_000, 72_000 * 128)
 
     run(test)
 

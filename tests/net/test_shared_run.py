@@ -16,7 +16,7 @@ import headwater
 from headwater.exchange.router import SHARED, Router
 from headwater.exchange.sublist import Outlet, Subscription
 from headwater.net.endpoint import Endpoint
-from headwater.net.shared_run import MOST_BYTES, SharedRun
+from headwater.net.shared_run import LEFT_OUT, MOST_BYTES, SharedRun
 from headwater.wire.message_view import MessageView
 from headwater.wire.receive import ReceiveBuffer
 
@@ -222,9 +222,7 @@ def test_three_receivers_and_more_are_handed_pages_and_the_pipes_are_empty_after
                 client.expected += run
                 client.read_all()
                 assert client.received == client.expected
-            assert shared.by_pages == number * (2 * by_pages - 1) * len(run) * bool(
-                by_pages
-            )  # what tee copies counts, too
+            assert shared.by_pages == number * by_pages * len(run)
         assert descriptors() == open_without + (4 if by_pages else 0)
         shared.close()
         assert descriptors() == open_without > before
@@ -270,7 +268,75 @@ def test_a_receiver_that_is_gone_costs_the_others_nothing_and_is_left_for_the_tr
                 client.read_all()
                 assert client.received == client.expected
         assert [client.endpoint.waits for client in (clients[0], clients[2])] == [0, 0]
-        assert not shared.refused
+        assert not shared.calls.refused
+    shared.close()
+
+
+@has_pages
+def test_an_error_of_one_receiver_is_no_refusal_of_the_system(caplog: pytest.LogCaptureFixture) -> None:
+    """As a connection that has timed out, whose error is that of the next call; here: a socket without an address."""
+    shared = SharedRun()
+    router = router_of(shared)
+    payload = b"x" * 128
+    caplog.set_level(logging.INFO)
+    with ExitStack() as stack:
+        clients = [Reader(stack, b"1") for _ in range(5)]
+        for client in clients:
+            subscribe(router, client)
+        unconnected = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        clients[2].endpoint._descriptor = unconnected.fileno()
+        for _ in range(2):
+            publish(router, 480, payload)
+            for client in clients[:2] + clients[3:]:
+                client.expected += run_for(b"1", 480, payload)
+                client.read_all()
+                assert client.received == client.expected
+    assert (shared.calls.refused, caplog.records) == (False, [])
+    assert shared.by_pages == 2 * 4 * len(run_for(b"1", 480, payload))
+    shared.close()
+
+
+@has_pages
+def test_where_a_pipe_gets_no_room_that_is_said_once_and_tried_again_after_some_runs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As for a user who has as many pages in pipes as it may; here: a socket, whose room is not that of a pipe."""
+    shared = SharedRun()
+    router = router_of(shared)
+    payload = b"x" * 128
+    caplog.set_level(logging.INFO)
+    tries = 0
+
+    def refused(_: int) -> tuple[int, int]:
+        nonlocal tries
+        tries += 1
+        one, other = socket.socketpair()
+        return one.detach(), other.detach()
+
+    with ExitStack() as stack:
+        clients = [Reader(stack, b"1") for _ in range(3)]
+        for client in clients:
+            subscribe(router, client)
+        before = descriptors()
+
+        def publish_and_read() -> None:
+            publish(router, 480, payload)
+            for client in clients:
+                client.expected, client.received = run_for(b"1", 480, payload), b""
+                client.read_all()
+                assert client.received == client.expected
+
+        with monkeypatch.context() as without:
+            without.setattr(os, "pipe2", refused)
+            for _ in range(2 * LEFT_OUT + 2):
+                publish_and_read()
+            assert (tries, shared.by_pages, descriptors()) == (2, 0, before)
+        assert [record.getMessage() for record in caplog.records] == [
+            f"no_pipe_for_pages reason=Bad file descriptor bytes={MOST_BYTES} runs_left_out={LEFT_OUT}"
+        ]
+        for _ in range(LEFT_OUT):
+            publish_and_read()
+        assert shared.by_pages > 0
     shared.close()
 
 
@@ -288,7 +354,7 @@ def test_without_descriptors_each_is_written_to_and_pages_come_again_once_there_
         def publish_and_read() -> None:
             publish(router, 480, payload)
             for client in clients:
-                client.expected += run_for(b"1", 480, payload)
+                client.expected, client.received = run_for(b"1", 480, payload), b""
                 client.read_all()
                 assert client.received == client.expected
 
@@ -299,8 +365,9 @@ def test_without_descriptors_each_is_written_to_and_pages_come_again_once_there_
                 while True:
                     filling.enter_context(open(os.devnull, "rb"))
             publish_and_read()
-            assert (shared.by_pages, shared.refused) == (0, False)
-        publish_and_read()
+            assert (shared.by_pages, shared.calls.refused) == (0, False)
+        for _ in range(LEFT_OUT + 1):
+            publish_and_read()
         assert shared.by_pages > 0
     shared.close()
 
@@ -318,6 +385,7 @@ def test_a_system_that_refuses_is_asked_once_and_each_is_written_to(
         clients = [Reader(stack, b"1") for _ in range(4)]
         for client in clients:
             subscribe(router, client)
+        without_pipes = descriptors() + 1
         file = stack.enter_context(
             open(tmp_path / "end", "ab")
         )  # it takes writes; splicing to the end of a file is EINVAL
@@ -330,6 +398,7 @@ def test_a_system_that_refuses_is_asked_once_and_each_is_written_to(
             assert client.received == client.expected
         assert (tmp_path / "end").read_bytes() == 2 * run
         assert (clients[1].endpoint._handed, clients[1].endpoint.waits) == (2 * len(run), 0)
+        assert descriptors() == without_pipes
     assert [record.getMessage() for record in caplog.records] == ["pages_not_shared reason=Invalid argument"]
-    assert shared.refused
+    assert shared.calls.refused
     shared.close()

@@ -177,7 +177,7 @@ class Forwarding(PeerInterest):
         shared: SharedRun = router.flusher.shared
         plain: cython.bint = message.headers == message.payload and message.reply == message.reply_end
         frame: Frame
-        if shared.refused or not plain or stride * count < _WORTH or not match.plain:
+        if shared.calls.refused or not plain or stride * count < _WORTH or not match.plain:
             return 0
         for frame in cython.cast(list, plan.settled):
             if frame.target.takes_runs and frame.is_plain() and not frame.target.outlet.closed:

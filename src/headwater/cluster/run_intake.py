@@ -53,7 +53,11 @@ class RunIntake:
         """Take `run` next, for the account of `router`; None if nothing here gets it."""
         self.announced, self.missing = run, run.total
         self._router = router
-        self.runs_follow = self._direct and not self.pages.refused and self._receivers(run) is not None
+        self.runs_follow = (
+            self._direct
+            and self._receivers(run) is not None
+            and self.pages.begin(cython.cast(Router, router).flusher.shared.calls)
+        )
         return 0
 
     def take(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -64,7 +68,7 @@ class RunIntake:
         if count == 0:
             if self.runs_follow and self._body is None:
                 moved: cython.Py_ssize_t = self.pages.take(self._link._descriptor, self.missing)
-                self.missing -= max(moved, 0)
+                self.missing -= moved
                 if moved == 0 and self._link._apart < 0:  # the end of the input, or something that the next read tells
                     self.runs_follow = False
             return 0

@@ -7,7 +7,6 @@
 See `net.shared_run`, which makes the pages and says when there are none.
 """
 
-import logging
 import os
 
 import cython
@@ -15,16 +14,16 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.net.endpoint import Endpoint
-    from cython.cimports.headwater.net.shared_run import SPLICE, TEE, _close, _hand_over, _open_pipe
+    from cython.cimports.headwater.net.shared_run import SPLICE, PageCalls, _close, _hand_over
     from cython.cimports.headwater.wire.memory import unset_array
-    from cython.cimports.libc.errno import EAGAIN, ECONNRESET, EINTR, EPIPE, errno
+    from cython.cimports.libc.errno import EINTR, errno
     from cython.cimports.posix.unistd import read
 else:
-    from errno import EAGAIN, ECONNRESET, EINTR, EPIPE
+    from errno import EINTR
     from typing import Any
 
     from headwater.net.endpoint import Endpoint
-    from headwater.net.shared_run import SPLICE, TEE, _close, _hand_over, _open_pipe
+    from headwater.net.shared_run import SPLICE, PageCalls, _close, _hand_over
     from headwater.wire.memory import unset_array
 
     errno: int = 0
@@ -34,31 +33,39 @@ else:
         return None
 
 
-logger = logging.getLogger(__name__)
-
-
 class ArrivedRun:
-    """Of one link, one run after the other. `size`: bytes in the pages. `by_pages` counts what was handed over."""
+    """Of one link, one run after the other. `size`: bytes in the pages. `by_pages` counts those that sockets got as pages.
+    `calls`: those of the runs that this process shares, which all know of a refusal; None before the first run.
+    """
 
     def __init__(self) -> None:
         self.size = 0
         self.by_pages = 0
-        self.refused = TEE == 0
+        self.calls: PageCalls | None = None
         self._pages: tuple[int, int] | None = None
-        self._copy: tuple[int, int] | None = None
+
+    def begin(self, calls: PageCalls) -> cython.bint:
+        """Whether a run may be taken now, with these calls."""
+        self.calls = calls
+        if not calls.are_ready():
+            self.close()
+        elif self._pages is None:
+            self._pages = calls.open_pipe()
+        return self._pages is not None
 
     def take(self, descriptor: cython.int, most: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Take up to `most` bytes from a socket; returns their number, 0 if there is nothing, or no pipe to be had."""
+        """Take up to `most` bytes of the run from a socket; returns their number, 0 if there is nothing, or no pipe."""
         if self._pages is None:
-            self._pages = _open_pipe()
-            if self._pages is None:
-                return 0
-        moved: cython.Py_ssize_t = self._judge(_hand_over(SPLICE, descriptor, self._pages[1], most))
+            return 0
+        inlet: cython.int = cython.cast(tuple, self._pages)[1]
+        moved: cython.Py_ssize_t = cython.cast(PageCalls, self.calls).judge(_hand_over(SPLICE, descriptor, inlet, most))
         self.size += moved
         return moved
 
     def hand(self, receivers: list[Endpoint]) -> cython.int:
         """Write the run behind the output of each. The pages are empty afterwards."""
+        calls: PageCalls = cython.cast(PageCalls, self.calls)
+        source: cython.int = cython.cast(tuple, self._pages)[0]
         endpoint: Endpoint
         free: list[Endpoint] = []
         behind: list[tuple[Endpoint, int]] = []  # who does not take all, and how much it has
@@ -73,24 +80,26 @@ class ArrivedRun:
                 behind.append((endpoint, 0))
         last: Endpoint | None = free.pop() if free and not behind else None
         for endpoint in free:
-            sent = self._copy_to(endpoint)
+            sent = calls.copy_to(source, endpoint, self.size)
+            self.by_pages += sent
             if sent < self.size:
                 behind.append((endpoint, sent))
         if last is not None:
             if behind:
-                sent = self._copy_to(last)
+                sent = calls.copy_to(source, last, self.size)
+                self.by_pages += sent
             else:
-                sent = start = self._judge(
-                    _hand_over(SPLICE, cython.cast(tuple, self._pages)[0], last._descriptor, self.size)
-                )
-                last._handed += sent
+                sent = start = calls.move_to(source, last, self.size)
                 self.size -= sent
+                self.by_pages += sent
             if sent - start < self.size:
                 behind.append((last, sent))
         if behind:
             rest: bytearray = self.read(self.size)
             for endpoint, sent in behind:
                 endpoint.write_behind(rest, sent - start, len(rest))
+        if calls.refused:
+            self.close()
         return 0
 
     def read(self, room: cython.Py_ssize_t) -> bytearray:
@@ -108,38 +117,11 @@ class ArrivedRun:
         return found
 
     def close(self) -> None:
-        """Close the pipes; they are opened again for a later run."""
+        """Close the pipe, whatever is in it; it is opened again for a later run."""
         self.size = 0
         if self._pages is not None:
             _close(self._pages[0], self._pages[1])
-        if self._copy is not None:
-            _close(self._copy[0], self._copy[1])
-        self._pages = self._copy = None
+            self._pages = None
 
     def __del__(self) -> None:
         self.close()
-
-    def _copy_to(self, endpoint: Endpoint) -> cython.Py_ssize_t:
-        """Hand the pages to a socket, and keep them; returns the number of bytes that it took."""
-        if self._copy is None:
-            self._copy = _open_pipe()
-            if self._copy is None:
-                return 0
-        source: cython.int = cython.cast(tuple, self._pages)[0]
-        copied: cython.Py_ssize_t = self._judge(_hand_over(TEE, source, self._copy[1], self.size))
-        sent: cython.Py_ssize_t = self._judge(_hand_over(SPLICE, self._copy[0], endpoint._descriptor, copied))
-        if sent < copied:
-            _close(self._copy[0], self._copy[1])
-            self._copy = None
-        endpoint._handed += sent
-        return sent
-
-    def _judge(self, moved: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """As in `net.shared_run`."""
-        if moved >= 0:
-            self.by_pages += moved
-            return moved
-        if errno not in (EAGAIN, EINTR, EPIPE, ECONNRESET) and not self.refused:
-            self.refused = True
-            logger.info("pages_not_shared reason=%s", os.strerror(errno))
-        return 0

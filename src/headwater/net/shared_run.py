@@ -8,7 +8,8 @@ each 4 KiB, so that it pays from three receivers on.
 
 The ordinary way is a write to each. What a socket does not accept goes that way, and so does all of a run whose receiver has
 output of before left, has a layer (TLS, WebSocket) or is no socket; where the process is out of descriptors or its user has
-as many pages in pipes as it may; and where the system has no such calls or forbids them, which is found out once and logged.
+as many pages in pipes as it may, which is logged once and tried again after LEFT_OUT runs; and where the system has no such
+calls or forbids them, which is found out once and logged. `net.arrived_run` makes the same calls with what it gets.
 """
 
 import logging
@@ -22,12 +23,12 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
     from cython.cimports.headwater.net.endpoint import Endpoint
     from cython.cimports.headwater.wire.memory import OutputBuffer
-    from cython.cimports.libc.errno import EAGAIN, ECONNRESET, EINTR, EPIPE, errno
+    from cython.cimports.libc.errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM, errno
     from cython.cimports.posix.fcntl import fcntl
     from cython.cimports.posix.unistd import close as close_one
     from cython.cimports.posix.unistd import write
 else:
-    from errno import EAGAIN, ECONNRESET, EINTR, EPIPE
+    from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM
     from typing import Any
 
     from headwater.net.endpoint import Endpoint
@@ -56,20 +57,9 @@ WITHOUT_WAITING = 2  # SPLICE_F_NONBLOCK
 RESIZE = 1031  # F_SETPIPE_SZ
 LEAST_RECEIVERS: int = 3  # to two it costs as much as two writes
 MOST_BYTES: int = 1 << 20  # what every user's pipe may have; a run is of one read, which has 256 KiB
+LEFT_OUT: int = 64  # runs that are copied to each where there is no pipe, before the next try; that costs 3 us
 _LEAST_RECEIVERS: cython.Py_ssize_t = LEAST_RECEIVERS  # in C, as in `wire.memory`
 _MOST_BYTES: cython.Py_ssize_t = MOST_BYTES
-
-
-def _open_pipe() -> tuple[int, int] | None:
-    """Both ends of a pipe with room for MOST_BYTES; None if there is none to be had now."""
-    try:
-        ends = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    if fcntl(ends[1], cython.cast(cython.int, RESIZE), cython.cast(cython.int, MOST_BYTES)) < 0:
-        _close(ends[0], ends[1])
-        return None
-    return ends
 
 
 def _close(one: cython.int, other: cython.int) -> cython.int:
@@ -87,22 +77,116 @@ def _hand_over(call: cython.long, source: cython.int, target: cython.int, size: 
     return syscall(call, source, offset, target, offset, size, flags)  # type: ignore[no-any-return]
 
 
-class SharedRun:
-    """For all routers of one event loop, one run after the other. `first` has the current run at the end of its output, as
-    all receivers with the sid `sid` get it; None if there is none. `by_pages` counts the bytes that were handed over.
+class PageCalls:
+    """The calls that hand over pages, for all runs of one event loop, and the pipe that copies of pages go through, which is
+    empty between two runs. `refused`: the system has no such calls or forbids them, which does not change.
     """
 
     def __init__(self) -> None:
+        self.refused = TEE == 0
+        self._copy: tuple[int, int] | None = None
+        self._left_out = 0  # so many runs do without a pipe before the next try
+        self._logged = False
+
+    def are_ready(self) -> cython.bint:
+        """Whether pages may be handed over now."""
+        if self.refused:
+            self.close()
+        elif self._copy is None:
+            self._copy = self.open_pipe()
+        return self._copy is not None
+
+    def open_pipe(self) -> tuple[int, int] | None:
+        """Both ends of a pipe with room for MOST_BYTES; None if there is none to be had now."""
+        if self._left_out > 0:
+            self._left_out -= 1
+            return None
+        try:
+            ends = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            self._do_without(error.errno or 0)
+            return None
+        if fcntl(ends[1], cython.cast(cython.int, RESIZE), cython.cast(cython.int, MOST_BYTES)) < 0:
+            problem: cython.int = errno
+            _close(ends[0], ends[1])
+            self._do_without(problem)
+            return None
+        return ends
+
+    def copy_to(
+        self, source: cython.int, endpoint: Endpoint, size: cython.Py_ssize_t, head: bytes = b""
+    ) -> cython.Py_ssize_t:
+        """Hand the `size` bytes in the pipe `source` to a socket, and keep them. `head` goes in front of them in the same
+        call, so that another process is woken once. Returns the number of bytes that the socket took."""
+        filled: cython.Py_ssize_t = len(head)
+        if not self.are_ready():
+            return 0
+        outlet: cython.int = cython.cast(tuple, self._copy)[0]
+        inlet: cython.int = cython.cast(tuple, self._copy)[1]
+        if filled > 0 and write(inlet, cython.cast(cython.p_char, head), filled) != filled:
+            self.close()
+            return 0
+        filled += self.judge(_hand_over(TEE, source, inlet, size))
+        sent: cython.Py_ssize_t = self.judge(_hand_over(SPLICE, outlet, endpoint._descriptor, filled))
+        if sent < filled or self.refused:
+            self.close()  # a new pipe costs as much as reading what is left, and is empty in every case
+        endpoint._handed += sent
+        return sent
+
+    def move_to(self, source: cython.int, endpoint: Endpoint, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Hand the `size` bytes in the pipe `source` to a socket; returns the number of those that are no longer there."""
+        sent: cython.Py_ssize_t = self.judge(_hand_over(SPLICE, source, endpoint._descriptor, size))
+        endpoint._handed += sent
+        if self.refused:
+            self.close()
+        return sent
+
+    def judge(self, moved: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """What a call has handed over, of which there is nothing if it failed."""
+        if moved >= 0:
+            return moved
+        if (
+            errno in (ENOSYS, EPERM, EACCES, EINVAL, EOPNOTSUPP) and not self.refused
+        ):  # others say something of the receiver
+            self.refused = True
+            logger.info("pages_not_shared reason=%s", os.strerror(errno))
+        return 0
+
+    def close(self) -> cython.int:
+        """Close the pipe; it is opened again for a later run."""
+        if self._copy is not None:
+            _close(self._copy[0], self._copy[1])
+            self._copy = None
+        return 0
+
+    def _do_without(self, problem: cython.int) -> None:
+        """There is no pipe: out of descriptors, or the user has as many pages in pipes as it may."""
+        self._left_out = LEFT_OUT
+        if not self._logged:
+            self._logged = True
+            logger.info(
+                "no_pipe_for_pages reason=%s bytes=%d runs_left_out=%d", os.strerror(problem), MOST_BYTES, LEFT_OUT
+            )
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class SharedRun:
+    """For all routers of one event loop, one run after the other. `first` has the current run at the end of its output, as
+    all receivers with the sid `sid` get it; None if there is none. `by_pages` counts the bytes that sockets got as pages.
+    """
+
+    def __init__(self) -> None:
+        self.calls = PageCalls()
         self.first: Endpoint | None = None
         self.sid = b""
         self.by_pages = 0
-        self.refused = TEE == 0
         self._size = 0
         self._worth = False
         self._filled = False  # the pages have the run
-        # The pipes, made when they are needed; both are empty between two runs, and an array of 256 pages each.
+        # Made when it is needed; it is empty between two runs, and an array of 256 pages.
         self._pages: tuple[int, int] | None = None
-        self._copy: tuple[int, int] | None = None
         self.links: list[Endpoint] = []  # to other workers, which are to get the next run and have not got it
         self._to_announce: ToAnnounce | None = None  # an object in C: a module less where no other worker is
 
@@ -112,7 +196,9 @@ class SharedRun:
         self.end()
         self.first, self.sid, self._size = first, sid, size
         receivers += len(self.links)
-        self._worth = receivers >= _LEAST_RECEIVERS and size <= _MOST_BYTES and not self.refused
+        self._worth = receivers >= _LEAST_RECEIVERS and size <= _MOST_BYTES and self.calls.are_ready()
+        if self.calls.refused:
+            self._empty()
         if self.links:
             self._send_to_links()
         return 0
@@ -139,33 +225,16 @@ class SharedRun:
         if self._worth and link.is_free():
             if link.output.size:
                 link.write_output()
-            if link.is_free() and link.output.size == 0 and self._fill(output) and self._has_copy():
-                start += self._send_announced(link, head)
+            if link.is_free() and link.output.size == 0 and self._fill(output):
+                sent: cython.Py_ssize_t = self._send(link, head)
+                if sent < len(head):
+                    link.output.append(head[sent:])
+                start += max(sent - len(head), 0)
                 if start < output.size:
                     link.write_behind(output.data, start, output.size)
                 return 0
         link.output.append(head)
         return link.write_behind(output.data, start, output.size)
-
-    def _send_announced(self, link: Endpoint, head: bytes) -> cython.Py_ssize_t:
-        """Hand the pages to a link, the announcement in front of them in one call, so that the other process is woken once;
-        returns the number of bytes of the run that it took. Of the announcement the rest is in its output."""
-        length: cython.Py_ssize_t = len(head)
-        source: cython.int = cython.cast(tuple, self._pages)[0]
-        outlet: cython.int = cython.cast(tuple, self._copy)[0]
-        inlet: cython.int = cython.cast(tuple, self._copy)[1]
-        written: cython.Py_ssize_t = write(inlet, cython.cast(cython.p_char, head), length)
-        copied: cython.Py_ssize_t = 0
-        sent: cython.Py_ssize_t = 0
-        if written == length:
-            copied = self._judge(_hand_over(TEE, source, inlet, self._size))
-            sent = self._judge(_hand_over(SPLICE, outlet, link._descriptor, length + copied))
-        if sent < length + copied:
-            self._empty_copy()
-        link._handed += sent
-        if sent < length:
-            link.output.append(head[sent:])
-        return max(sent - length, 0)
 
     def give(self, endpoint: Endpoint) -> cython.int:
         """Write the run behind the output of another client."""
@@ -175,7 +244,7 @@ class SharedRun:
             if endpoint.output.size:
                 endpoint.write_output()
             if endpoint.output.size == 0 and self._fill(output):
-                start += self._send(endpoint)
+                start += self._send(endpoint, b"")
         if start < output.size:
             endpoint.write_behind(output.data, start, output.size)
         return 0
@@ -188,29 +257,29 @@ class SharedRun:
             return 0
         sent: cython.Py_ssize_t = 0
         output: OutputBuffer = first.output
-        if first.is_free() and output.size - output.head == self._size:
-            sent = self._judge(_hand_over(SPLICE, cython.cast(tuple, self._pages)[0], first._descriptor, self._size))
-            first._handed += sent
+        if first.is_free() and output.size - output.head == self._size and not self.calls.refused:
+            sent = self.calls.move_to(cython.cast(tuple, self._pages)[0], first, self._size)
+            self.by_pages += sent
             output.skip(sent)  # the rest is written with the other output
         self._filled = False
-        if sent < self._size:
+        if sent < self._size or self.calls.refused:
             self._empty()
         return 0
 
     def close(self) -> None:
         """Close the pipes; they are opened again for a later run."""
         self._empty()
-        self._empty_copy()
+        self.calls.close()
 
     def __del__(self) -> None:
-        self.close()
+        self._empty()
 
     def _fill(self, output: OutputBuffer) -> cython.bint:
         """Have the run in the pages; False if that is impossible, and then for all of this run."""
         if self._filled:
             return True
         if self._pages is None:
-            self._pages = _open_pipe()
+            self._pages = self.calls.open_pipe()
         written: cython.Py_ssize_t = -1
         if self._pages is not None:
             written = write(self._pages[1], PyByteArray_AS_STRING(output.data) + output.size - self._size, self._size)
@@ -220,46 +289,16 @@ class SharedRun:
             self._empty()
         return self._filled
 
-    def _send(self, endpoint: Endpoint) -> cython.Py_ssize_t:
-        """Hand the pages to a socket; returns the number of bytes that it took."""
-        if not self._has_copy():
-            return 0
-        source: cython.int = cython.cast(tuple, self._pages)[0]
-        outlet: cython.int = cython.cast(tuple, self._copy)[0]
-        inlet: cython.int = cython.cast(tuple, self._copy)[1]
-        copied: cython.Py_ssize_t = self._judge(_hand_over(TEE, source, inlet, self._size))
-        sent: cython.Py_ssize_t = self._judge(_hand_over(SPLICE, outlet, endpoint._descriptor, copied))
-        if sent < copied:
-            self._empty_copy()
-        endpoint._handed += sent
+    def _send(self, endpoint: Endpoint, head: bytes) -> cython.Py_ssize_t:
+        """Hand `head` and the pages to a socket; returns the number of bytes that it took."""
+        sent: cython.Py_ssize_t = self.calls.copy_to(cython.cast(tuple, self._pages)[0], endpoint, self._size, head)
+        self.by_pages += sent
+        self._worth = not self.calls.refused
         return sent
 
-    def _has_copy(self) -> cython.bint:
-        """Whether there is a pipe for `tee`."""
-        if self._copy is None:
-            self._copy = _open_pipe()
-        return self._copy is not None
-
-    def _judge(self, moved: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """What a call has handed over, of which there is nothing if it failed."""
-        if moved >= 0:
-            self.by_pages += moved
-            return moved
-        if errno not in (EAGAIN, EINTR, EPIPE, ECONNRESET) and not self.refused:  # those say something of the receiver
-            self.refused = True
-            self._worth = False
-            logger.info("pages_not_shared reason=%s", os.strerror(errno))
-        return 0
-
     def _empty(self) -> cython.int:
-        """Let go what is left in the pages: a new pipe costs as much as reading it, and is empty in every case."""
+        """Let go what is left in the pages, as in `PageCalls.copy_to`."""
         if self._pages is not None:
             _close(self._pages[0], self._pages[1])
             self._pages = None
-        return 0
-
-    def _empty_copy(self) -> cython.int:
-        if self._copy is not None:
-            _close(self._copy[0], self._copy[1])
-            self._copy = None
         return 0
