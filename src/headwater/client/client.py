@@ -37,10 +37,14 @@ from headwater.wire.handshake import ServerInfo
 
 if TYPE_CHECKING:
     from headwater.client.jetstream import JetStream
+    from headwater.client_connection.connection_ops import Sender
 
 
 class Client(RequestSender):
     """A connected client; made by `connect`. Its methods raise ConnectionClosed once the connection has ended."""
+
+    if TYPE_CHECKING:  # pyright does not see the bases of a class whose bases are compiled
+        publish = Sender.publish
 
     def __init__(self, connection: Connection, connector: Connector, options: ClientOptions) -> None:
         super().__init__(connection, options.inbox_prefix)

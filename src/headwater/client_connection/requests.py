@@ -40,6 +40,7 @@ from headwater.model.status import NO_RESPONDERS
 
 if TYPE_CHECKING:
     from headwater.client_connection.connection_ops import BytesLike
+    from headwater.model.message import Message as Answer  # a name that pyright does not look for in the other branch
 
 RANDOM_BYTES = 11  # 88 bits, as hexadecimal 22 characters: two clients never share an inbox
 SWEEP_SECONDS = 0.002  # deadlines closer together are checked together
@@ -351,7 +352,7 @@ class RequestSender(Sender):
         *,
         repeat: bool = False,
         payload: "BytesLike | None" = None,
-    ) -> Message:
+    ) -> "Answer":
         """Publish `data` to `subject`, with `headers`, and wait for one answer. Raises NoResponders at once, RequestTimeout
         after `timeout` seconds, what a publish raises, and ConnectionClosed, or the reason, when the connection ends.
 
