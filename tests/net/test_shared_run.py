@@ -119,6 +119,15 @@ def publish(router: Router, count: int, payload: bytes) -> None:
     router.end_read()
 
 
+def publish_and_read(router: Router, clients: list[Reader], payload: bytes) -> None:
+    """A run that is worth pages, which each of the clients gets whole."""
+    publish(router, 480, payload)
+    for client in clients:
+        client.expected, client.received = run_for(b"1", 480, payload), b""
+        client.read_all()
+        assert client.received == client.expected
+
+
 def run_for(sid: bytes, count: int, payload: bytes) -> bytes:
     return b"MSG a %b %d\r\n%b\r\n" % (sid, len(payload), payload) * count
 
@@ -319,23 +328,16 @@ def test_where_a_pipe_gets_no_room_that_is_said_once_and_tried_again_after_some_
             subscribe(router, client)
         before = descriptors()
 
-        def publish_and_read() -> None:
-            publish(router, 480, payload)
-            for client in clients:
-                client.expected, client.received = run_for(b"1", 480, payload), b""
-                client.read_all()
-                assert client.received == client.expected
-
         with monkeypatch.context() as without:
             without.setattr(os, "pipe2", refused)
             for _ in range(2 * LEFT_OUT + 2):
-                publish_and_read()
+                publish_and_read(router, clients, payload)
             assert (tries, shared.by_pages, descriptors()) == (2, 0, before)
         assert [record.getMessage() for record in caplog.records] == [
             f"no_pipe_for_pages reason=Bad file descriptor bytes={MOST_BYTES} runs_left_out={LEFT_OUT}"
         ]
         for _ in range(LEFT_OUT):
-            publish_and_read()
+            publish_and_read(router, clients, payload)
         assert shared.by_pages > 0
     shared.close()
 
@@ -351,23 +353,16 @@ def test_without_descriptors_each_is_written_to_and_pages_come_again_once_there_
         for client in clients:
             subscribe(router, client)
 
-        def publish_and_read() -> None:
-            publish(router, 480, payload)
-            for client in clients:
-                client.expected, client.received = run_for(b"1", 480, payload), b""
-                client.read_all()
-                assert client.received == client.expected
-
         with ExitStack() as filling:
             filling.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
             resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
             with pytest.raises(OSError, match="Too many open files"):
                 while True:
                     filling.enter_context(open(os.devnull, "rb"))
-            publish_and_read()
+            publish_and_read(router, clients, payload)
             assert (shared.by_pages, shared.calls.refused) == (0, False)
         for _ in range(LEFT_OUT + 1):
-            publish_and_read()
+            publish_and_read(router, clients, payload)
         assert shared.by_pages > 0
     shared.close()
 

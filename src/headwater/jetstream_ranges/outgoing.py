@@ -80,10 +80,7 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
             match = None
         if match is None or item.reply != reply or generation != router.sublist.generation:
             reply = item.reply
-            buffer.size = message.subject = message.end + 2
-            buffer.append(reply)
-            message.subject_end = buffer.size
-            message.buffer = buffer.data  # it may have grown
+            address(buffer, message, reply)
             match = router.sublist.find(message.buffer, message.subject, message.subject_end)
             generation = router.sublist.generation
         router.route(None, match, message)
@@ -96,10 +93,7 @@ def send_at_once(router: Router, item: Item, head: bytes) -> cython.bint:
     buffer = OutputBuffer()
     message: MessageView = MessageView()
     _compose_ack(buffer, message, item, head, 1)
-    buffer.size = message.subject = message.end + 2
-    buffer.append(item.reply)
-    message.subject_end = buffer.size
-    message.buffer = buffer.data
+    address(buffer, message, item.reply)
     match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
     if not match.separate:
         return False
@@ -107,6 +101,17 @@ def send_at_once(router: Router, item: Item, head: bytes) -> cython.bint:
     router.route(None, match, message)
     router.flusher.end_read()
     return True
+
+
+@cython.cfunc
+@cython.inline
+def address(buffer: OutputBuffer, message: MessageView, reply: bytes) -> cython.int:
+    """Append the subject of the composed acknowledgement behind it."""
+    buffer.size = message.subject = message.end + 2
+    buffer.append(reply)
+    message.subject_end = buffer.size
+    message.buffer = buffer.data  # it may have grown
+    return 0
 
 
 def _compose_ack(

@@ -31,12 +31,13 @@ else:
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater.wire.receive import LARGEST_READ
+
 if TYPE_CHECKING:
     from headwater.net.layer import Layer
     from headwater.net.link import LinkOwner
 
 logger = logging.getLogger("headwater.net.link")
-MOST: int = 1 << 20  # bytes of one read: `wire.receive.LARGEST_READ`
 
 
 class Endpoint:
@@ -255,7 +256,7 @@ def reader_of(endpoint: Endpoint, otherwise: Callable[[], object]) -> Callable[[
     """What reads `endpoint` when it is ready, and calls `otherwise` for what is left to the transport."""
 
     def read() -> None:
-        if not endpoint.read_ready(MOST):
+        if not endpoint.read_ready(LARGEST_READ):
             otherwise()
 
     return read

@@ -30,11 +30,14 @@ def make_room(accounts: Iterable[Account], sessions: Sessions) -> None:
     members = Counter(session.membership.account for session in clients)
     for account in accounts:
         limit = account.options.max_connections if account.options is not None else -1
-        surplus = members[account] + account.connections_elsewhere - limit
-        if limit >= 0 and surplus > 0:
+        if limit < 0:
+            continue
+        here = members[account]
+        total = here + account.connections_elsewhere
+        if total > limit:
             of_account = [session for session in clients if session.membership.account is account]
             _end(
-                of_account[: _share(surplus, len(of_account), len(of_account) + account.connections_elsewhere)],
+                of_account[: _share(total - limit, here, total)],
                 error_texts.MAXIMUM_ACCOUNT_CONNECTIONS,
                 f"of account {account.name}",
             )
